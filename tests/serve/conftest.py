@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import socket
+from threading import Event
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -56,6 +57,27 @@ def several(surrogate, darcy):
     ]
     with Server(models, port=0) as running:
         yield running
+
+
+class Gate:
+    """Predictions that wait for `go`; `sizes` are those of the batches so far."""
+
+    def __init__(self, surrogate: Surrogate, monkeypatch: pytest.MonkeyPatch) -> None:
+        usual, self.sizes = surrogate.predict_fields, []
+        self.started, self.go = Event(), Event()
+
+        def predict_fields(fields):
+            self.sizes.append(len(fields))
+            self.started.set()
+            assert self.go.wait(WAIT)
+            return usual(fields)
+
+        monkeypatch.setattr(surrogate, "predict_fields", predict_fields)
+
+
+@pytest.fixture
+def gate(surrogate, monkeypatch) -> Gate:
+    return Gate(surrogate, monkeypatch)
 
 
 def connect(server: Server) -> socket.socket:

@@ -3,7 +3,7 @@
 import io
 import json
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event, current_thread
+from threading import current_thread
 
 import httpx
 import numpy as np
@@ -153,30 +153,24 @@ NAN = np.full((1, 16, 16), np.nan)
         ("", 400, ["not JSON"]),
         ("{", 400, ["not JSON"]),
         ("[1]", 400, ["JSON object"]),
-        (b"\xff\xfe", 400, ["not JSON"]),
         ("[" * 100_000, 400, ["nested too deeply"]),
         ('{"fields": [[NaN]]}', 400, ["NaN is not a number of JSON"]),
         ('{"fields": [[1e999]]}', 400, ["beyond all numbers"]),
         ({}, 422, ["give input fields"]),
-        ({"fields": None}, 422, ["give input fields"]),
         ({"field": [[1.0]]}, 422, ["did you mean fields?"]),
         ({"fields": 3}, 422, ["nested lists of numbers"]),
         ({"fields": []}, 422, ["not empty"]),
         ({"fields": [[1.0, 2.0], [3.0]]}, 422, ["differ in shape"]),
-        ({"fields": [["a"] * 16] * 16}, 422, ["nested lists of numbers"]),
         ({"fields": [[True] + [1.0] * 15] * 16}, 422, ["nested lists of numbers"]),
-        ({"fields": [[None] * 16] * 16}, 422, ["nested lists of numbers"]),
         ({"fields": [[{}] * 16] * 16}, 422, ["nested lists of numbers"]),
         ({"fields": [[1.0] * 15] * 16}, 422, ["16x16 fields", "16x15"]),
         ({"fields": [[[[1.0] * 16] * 16] * 2]}, 422, ["16x16 fields", "2x16x16"]),
         ({"fields": [[1e300] * 16] * 16}, 422, ["NaN or infinite"]),
         ({"fields": [[0.0] * 16] * 16, "parameters": [[1.0]]}, 422, ["no parameters"]),
         ({"fields": [[0.0] * 16] * 16, "assess": 1}, 422, ["true or false"]),
-        ({"fields": [[0.0] * 16] * 16, "assess": True, "level": "a"}, 422, ["level"]),
         ({"fields": [[0.0] * 16] * 16, "assess": True, "level": 2}, 422, ["between 0 and 1"]),
         ({"fields": [[0.0] * 16] * 16, "assess": True, "level": 0.9999}, 422, ["calibration"]),
         ({"fields": [[0.0] * 16] * 16, "model": "other"}, 404, ["no model is called 'other'"]),
-        ({"fields": [[0.0] * 16] * 16, "model": [1]}, 404, ["no model"]),
         ({"fields": [[[0] * 16] * 16] * 41}, 413, ["40 fields at most, got 41"]),
     ],
 )
@@ -188,28 +182,17 @@ def test_wrong_json(server, content, status, words):
     ("body", "status", "words"),
     [
         (b"", 400, ["not an npy file"]),
-        (b"PK\x03\x04", 400, ["not an npy file"]),
         (npy(np.zeros((1, 16, 16)))[:-8], 400, ["claims 2048 bytes", "2040 came"]),
-        (npy(np.zeros((1, 16, 16))) + b"1", 400, ["2049 came"]),
         (npy(np.zeros((0, 16, 16))), 422, ["no values"]),
         (npy(np.array([{}], dtype=object)), 400, ["not plain numbers"]),
         (npy(np.zeros((1, 16, 16), dtype=complex)), 422, ["real numbers"]),
-        (npy(np.array(["a"])), 422, ["real numbers"]),
         (npy(NAN), 422, ["NaN or infinite"]),
         (npy(np.float64(1.0)), 422, []),
         (npy(np.zeros((1, 15, 16))), 422, ["16x16 fields"]),
-        (npy(np.zeros((1, 2, 16, 16))), 422, ["2x16x16"]),
     ],
 )
 def test_wrong_npy(server, body, status, words):
     refused(post(server, body, NPY), status, *words)
-
-
-def test_a_header_that_claims_too_much_is_refused(server):
-    huge = npy(np.zeros((1, 16, 16))).replace(b"(1, 16, 16)", b"(1, 9**9, 16)")
-    refused(post(server, huge, NPY), 400, "not an npy file")
-    huge = npy(np.zeros((1, 16, 16))).replace(b"(1, 16, 16), }   ", b"(999999, 16, 16), }")
-    assert post(server, huge, NPY).status_code == 400
 
 
 def test_other_types_paths_and_methods(server, inputs):
@@ -268,49 +251,32 @@ def test_fields_that_grow_are_counted_and_read_in_a_thread(surrogate, monkeypatc
 # Many at once
 
 
-def test_concurrent_requests_are_batched(surrogate, arrays, monkeypatch):
+def test_concurrent_requests_are_batched(surrogate, arrays, gate):
     """While the first is computed, eleven others come; they are one batch, or two at most."""
     x = arrays[2]
-    usual, sizes, started, go = surrogate.predict_fields, [], Event(), Event()
-
-    def counted(fields):
-        sizes.append(len(fields))
-        started.set()
-        assert go.wait(WAIT)
-        return usual(fields)
-
-    monkeypatch.setattr(surrogate, "predict_fields", counted)
     with Server([ServedModel(surrogate)], port=0) as server, ThreadPoolExecutor(12) as pool:
         ask = lambda i: array(post(server, npy(x[i : i + 1 + i % 3]), NPY))  # noqa: E731
         first = pool.submit(ask, 0)
-        assert started.wait(WAIT)
+        assert gate.started.wait(WAIT)
         others = [pool.submit(ask, i) for i in range(1, 12)]
         while server.service.batcher.waiting < 11:
             assert not any(one.done() for one in others)
-        go.set()
+        gate.go.set()
         found = [one.result(WAIT) for one in (first, *others)]
-    assert len(sizes) == 2
+    assert len(gate.sizes) == 2
     for i, fields in enumerate(found):
         expected = surrogate.predict(x[i : i + 1 + i % 3])
         np.testing.assert_allclose(fields, expected, rtol=1e-5, atol=1e-7)
 
 
-def test_a_full_queue_and_a_late_answer_are_told(surrogate, inputs, monkeypatch):
-    usual, started, go = surrogate.predict_fields, Event(), Event()
-
-    def slow(fields):
-        started.set()
-        assert go.wait(WAIT)
-        return usual(fields)
-
-    monkeypatch.setattr(surrogate, "predict_fields", slow)
+def test_a_full_queue_and_a_late_answer_are_told(surrogate, inputs, gate):
     limits = Limits(queue=1, seconds=0.5)
     with (
         Server([ServedModel(surrogate)], port=0, limits=limits) as server,
         ThreadPoolExecutor(1) as pool,
     ):
         late = pool.submit(post, server, npy(inputs), NPY)
-        assert started.wait(WAIT)
+        assert gate.started.wait(WAIT)
         model = server.service.models["forward"]
         waiting = model.prediction(model.read(FieldRequest(model, inputs, None)))
         server.service.batcher.submit(waiting)
@@ -318,7 +284,7 @@ def test_a_full_queue_and_a_late_answer_are_told(surrogate, inputs, monkeypatch)
         refused(answer, 503, "1 requests are waiting already")
         assert answer.headers["retry-after"] == "1"
         refused(late.result(WAIT), 504, "within 0.5 s")
-        go.set()
+        gate.go.set()
         assert len(waiting.future.result(WAIT)[0]) == 3
         assert post(server, npy(inputs), NPY).status_code == 200
 

@@ -4,7 +4,6 @@ import json
 import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
 from time import sleep
 
 import httpx
@@ -236,21 +235,13 @@ def test_a_server_starts_and_stops_once(surrogate):
     assert sys.getswitchinterval() == usual
 
 
-def test_stopping_answers_what_has_begun(surrogate, monkeypatch):
-    usual, started, go = surrogate.predict_fields, Event(), Event()
-
-    def slow(fields):
-        started.set()
-        assert go.wait(WAIT)
-        return usual(fields)
-
-    monkeypatch.setattr(surrogate, "predict_fields", slow)
+def test_stopping_answers_what_has_begun(surrogate, gate):
     server = Server([ServedModel(surrogate)], port=0, limits=SHORT).start()
     with ThreadPoolExecutor(2) as pool:
         answer = pool.submit(alive, server)
-        assert started.wait(WAIT)
+        assert gate.started.wait(WAIT)
         stopped = pool.submit(server.stop)
-        go.set()
+        gate.go.set()
         assert answer.result(WAIT)
         stopped.result(WAIT)
     with pytest.raises(httpx.ConnectError):

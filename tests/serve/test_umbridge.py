@@ -115,17 +115,6 @@ def test_derivatives_agree_with_differences(several, name):
     np.testing.assert_allclose(found, second, rtol=1e-3, atol=1e-5 * scale)
 
 
-def test_the_client_hears_of_errors(several, model):
-    with pytest.raises(Exception, match="Model returned error of type InvalidInput: input must be"):
-        model([[1.0]])
-    with pytest.raises(Exception, match="type InvalidInput: sens must be a list of 12 numbers"):
-        model.gradient(0, 0, [WEIGHTS], [1.0])
-    with pytest.raises(Exception, match="type InvalidInput: outWrt must be"):
-        model.gradient(1, 0, [WEIGHTS], WEIGHTS)
-    with pytest.raises(Exception, match="not supported"):
-        umbridge.HTTPModel(several.url, "jump").gradient(0, 0, [WEIGHTS[:10]], [1.0])
-
-
 VECTOR = [WEIGHTS]
 WRT = {"outWrt": 0, "inWrt": 0}
 BOTH = {"outWrt": 0, "inWrt1": 0, "inWrt2": 0}
@@ -135,30 +124,21 @@ BOTH = {"outWrt": 0, "inWrt1": 0, "inWrt2": 0}
     ("endpoint", "content", "words"),
     [
         ("Evaluate", {}, "input must be a list of 1 lists"),
-        ("Evaluate", {"input": WEIGHTS}, "input must be a list of 1 lists"),
         ("Evaluate", {"input": [WEIGHTS, WEIGHTS]}, "input must be a list of 1 lists"),
         ("Evaluate", {"input": [WEIGHTS[:5]]}, "12 numbers here, got 5 values"),
         ("Evaluate", {"input": [["a"] * 12]}, "input"),
-        ("Evaluate", {"input": [[[1.0]] * 12]}, "input"),
         ("Evaluate", {"input": [[True] * 12]}, "input"),
-        ("Evaluate", {"input": [[None] * 12]}, "input"),
-        ("Evaluate", {"input": [[[1.0], *[[1.0, 2.0]] * 11]]}, "input"),
         ("Evaluate", {"input": [[True, *WEIGHTS[1:]]]}, "input"),
         ("Evaluate", {"input": [[10**400, *WEIGHTS[1:]]]}, "a whole number has 401 digits"),
         ("Evaluate", {"input": VECTOR, "config": 3}, "config must be"),
-        ("Evaluate", {"input": VECTOR, "config": []}, "config must be"),
-        ("Evaluate", {"input": VECTOR, "config": {"points": [[True, 0.5]]}}, "points must be"),
         ("Evaluate", {"input": VECTOR, "config": {"point": []}}, "did you mean points?"),
         ("Evaluate", {"input": VECTOR, "config": {"points": [[2, 0]]}}, "from 0 to 1"),
-        ("OutputSizes", {"config": {"points": 3}}, "points must be nested lists"),
         ("OutputSizes", {"config": {"points": [0.5]}}, "points have shape"),
         ("Gradient", {"input": VECTOR, "sens": WEIGHTS}, "outWrt must be"),
         ("Gradient", {"input": VECTOR, "sens": WEIGHTS, "outWrt": 0}, "inWrt must be"),
-        ("Gradient", {"input": VECTOR, "sens": WEIGHTS, "outWrt": -1, "inWrt": 0}, "outWrt"),
         ("Gradient", {"input": VECTOR, "sens": WEIGHTS, "outWrt": 0, "inWrt": 1.0}, "inWrt"),
         ("Gradient", {"input": VECTOR, **WRT}, "sens must be"),
         ("ApplyJacobian", {"input": VECTOR, **WRT, "vec": [1.0]}, "vec must be a list of 12"),
-        ("ApplyHessian", {"input": VECTOR, **BOTH, "sens": WEIGHTS}, "vec must be a list of 12"),
         ("ApplyHessian", {"input": VECTOR, **BOTH, "vec": WEIGHTS}, "sens must be a list of 12"),
     ],
 )
@@ -184,11 +164,6 @@ def test_derivatives_of_a_jump_are_unsupported(several):
     kind, message = error_of(call(several, "Gradient", **content))
     assert kind == "UnsupportedFeature"
     assert "width" in message
-
-
-def test_what_is_no_json(several):
-    answer = httpx.post(several.url + "/Evaluate", content="{", timeout=WAIT)
-    assert error_of(answer)[0] == "InvalidInput"
 
 
 def test_too_many_points_are_refused(several):
