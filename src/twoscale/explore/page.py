@@ -14,6 +14,7 @@ from typing import Any
 from twoscale.errors import TwoscaleError
 from twoscale.explore.book import describe_runs
 from twoscale.files import atomic_output, check_target
+from twoscale.report.runs_page import distinct_names
 from twoscale.run import Run
 from twoscale.run.folder import CONFIG
 from twoscale.runtime.progress import Progress
@@ -52,7 +53,7 @@ def write_page(
         )
     check_target(out, overwrite=overwrite)
     runs = {}
-    for done, (name, folder) in enumerate(_names(folders).items()):
+    for done, (name, folder) in enumerate(zip(distinct_names(folders), folders, strict=True)):
         if progress:
             progress("runs", done, len(folders), folder.name)
         runs[name] = _open(folder)
@@ -78,15 +79,6 @@ def _open(folder: Path) -> Run:
             f"the fields of {folder} are too large for a page: explore smaller ones"
         )
     return run
-
-
-def _names(folders: Sequence[Path]) -> dict[str, Path]:
-    """Return folders by names that tell them apart: their own, with their parents if need be."""
-    for parts in (1, 2):
-        names = ["/".join(folder.resolve().parts[-parts:]) for folder in folders]
-        if len(set(names)) == len(names):
-            return dict(zip(names, folders, strict=True))
-    return {str(folder): folder for folder in folders}
 
 
 def page_text(data: dict[str, Any], title: str) -> str:

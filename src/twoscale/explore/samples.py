@@ -22,7 +22,6 @@ _LOOKED_AT = 400  # inputs that modes are made of, at most
 _MODES = 96
 _MODE_SIDE = 64  # nodes per side of the grid that modes are stored on
 _KEPT = 0.999  # share of variance that modes keep
-_DIGITS = 6  # distinct values are told apart by so many digits
 
 
 class SampleBook:

@@ -12,7 +12,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.files import atomic_output, check_target
 from twoscale.report.run_page import FOOTER, run_page
 from twoscale.report.run_record import RunRecord, read_run
-from twoscale.report.runs_page import run_names, runs_page
+from twoscale.report.runs_page import distinct_names, runs_page
 from twoscale.run import Run
 from twoscale.run.folder import CONFIG
 from twoscale.runtime.progress import Progress
@@ -82,7 +82,7 @@ def write_run_report(
             progress("runs", done, len(folders), folder.name)
         run = Run.open(folder, device=device)
         records.append(read_run(run, run.open_data(data) if data else None))
-    names = run_names(records)
+    names = dict(zip(distinct_names(folders), records, strict=True))
     text = run_page(records[0]) if len(records) == 1 else runs_page(names)
     with atomic_output(page, overwrite=overwrite or own) as prepared:
         prepared.write_text(text, encoding="utf-8")

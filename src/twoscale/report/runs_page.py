@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -49,14 +50,13 @@ def runs_page(runs: Mapping[str, RunRecord]) -> str:
     )
 
 
-def run_names(runs: Sequence[RunRecord]) -> dict[str, RunRecord]:
-    """Return the runs by names that tell them apart: folders, with their parents if need be."""
-    names = [run.name for run in runs]
-    if len(set(names)) < len(names):
-        names = [f"{run.path.resolve().parent.name}/{run.name}" for run in runs]
-    if len(set(names)) < len(names):
-        names = [str(run.path) for run in runs]
-    return dict(zip(names, runs, strict=True))
+def distinct_names(folders: Sequence[Path]) -> list[str]:
+    """Return names of folders that tell them apart: their own, with their parents if need be."""
+    for parts in (1, 2):
+        names = ["/".join(folder.resolve().parts[-parts:]) for folder in folders]
+        if len(set(names)) == len(names):
+            return names
+    return [str(folder) for folder in folders]
 
 
 def _size(section: Section) -> int:
