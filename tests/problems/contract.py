@@ -12,13 +12,12 @@ from torch.nn import functional
 from twoscale import Grid, TwoscaleError
 from twoscale.domain.symmetries import SQUARE
 from twoscale.problems import (
+    PROBLEMS,
     DiffusionProblem,
     Problem,
     describe_problem,
     make_problem,
     problem_from,
-    register,
-    registry,
 )
 
 GRIDS = [Grid((8, 8)), Grid((9, 9)), Grid((17, 17)), Grid((33, 33)), Grid((50, 50)), Grid((12, 31))]
@@ -38,8 +37,7 @@ class ProblemContract:
     @pytest.fixture(autouse=True)
     def known(self, monkeypatch):
         """Make the problem known by its name, for one test."""
-        monkeypatch.setattr(registry, "PROBLEMS", dict(registry.PROBLEMS))
-        register(self.problem)
+        monkeypatch.setitem(PROBLEMS, self.problem.name, self.problem)
 
     @pytest.fixture(params=GRIDS, ids=str)
     def grid(self, request):

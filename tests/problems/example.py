@@ -7,6 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+from twoscale.parts import Registry
 from twoscale.problems import registry
 
 FOLDER = Path(__file__).parents[2] / "examples" / "advection_diffusion"
@@ -31,6 +32,6 @@ def pretend_installed(place, monkeypatch):
     lines = [f"{name} = {place}" for name, place in project["entry-points"][group].items()]
     (folder / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines]))
     monkeypatch.syspath_prepend(str(place))
-    ours = {name: registry.PROBLEMS[name] for name in ("poisson", "darcy")}
-    monkeypatch.setattr(registry, "PROBLEMS", ours)
-    monkeypatch.setattr(registry, "_searched", False)
+    monkeypatch.delitem(sys.modules, "advection_diffusion", raising=False)
+    monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.setattr(registry, "PROBLEMS", Registry("problems"))

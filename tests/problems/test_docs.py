@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from twoscale.problems import Problem, registry
+from twoscale.problems import Problem
 
 PAGE = Path(__file__).parents[2] / "docs/howto/own-pde.md"
 
@@ -16,7 +16,6 @@ PAGE = Path(__file__).parents[2] / "docs/howto/own-pde.md"
 @pytest.fixture
 def page(monkeypatch):
     """The names that the page's Python lines define, run one block after the other."""
-    monkeypatch.setattr(registry, "PROBLEMS", dict(registry.PROBLEMS))
     module = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):

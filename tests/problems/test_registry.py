@@ -1,15 +1,13 @@
 import re
-import warnings
 
 import pytest
 
 from twoscale import Darcy, Poisson, Problem, TwoscaleError
 from twoscale.errors import TwoscaleWarning
+from twoscale.parts import Registry
 from twoscale.problems import (
     GaussianRandomField,
-    describe_problem,
     get_problem,
-    known_problems,
     make_problem,
     problem_from,
     register,
@@ -36,15 +34,15 @@ class Silent(Problem):
 
 
 instance = Mine(forcing=GaussianRandomField(alpha=4.0))
-not_a_problem = 3
 
 
 @pytest.fixture(autouse=True)
 def table(monkeypatch):
     """A table of problems that may be changed, with no entry points loaded."""
-    ours = {name: registry.PROBLEMS[name] for name in ("poisson", "darcy")}
+    ours = Registry("problems")
+    ours.update({name: registry.PROBLEMS[name] for name in ("poisson", "darcy")})
     monkeypatch.setattr(registry, "PROBLEMS", ours)
-    monkeypatch.setattr(registry, "_searched", False)
+    monkeypatch.setattr(registry, "_NUMBERS", {1: "poisson", 2: "darcy"})
     return ours
 
 
@@ -91,7 +89,7 @@ def test_a_problem_may_be_registered_again():
 
 
 def test_the_name_of_ours_cannot_be_taken():
-    with pytest.raises(TwoscaleError, match="'darcy' is taken by Darcy: give Impostor another"):
+    with pytest.raises(TwoscaleError, match="'darcy' is one of twoscale's own"):
         register(Impostor)
 
 
@@ -195,23 +193,25 @@ def test_descriptions_that_do_not_fit_are_refused(description, message):
 # From installed packages
 
 
-@pytest.mark.parametrize("place", ["Mine", "instance"])
-def test_problems_of_installed_packages_are_found(install, table, place):
-    install(mine=f"tests.problems.test_registry:{place}")
-    assert list(table) == ["poisson", "darcy"]
-    assert isinstance(get_problem("mine"), Mine)
-    assert list(known_problems()) == ["poisson", "darcy", "mine"]
-    assert problem_from(describe_problem(instance)) == instance
+def test_problems_of_installed_packages_are_found(install, table, monkeypatch):
+    install(theirs="their_module:Theirs")
+
+    class Theirs(Poisson):
+        name = "theirs"
+
+    monkeypatch.setattr(table, "_import", lambda entry: register(Theirs))
+    assert isinstance(get_problem("theirs"), Theirs)
+    assert "theirs" in list(table)
 
 
-def test_packages_are_searched_once_and_only_when_needed(monkeypatch):
+def test_packages_are_searched_only_when_needed(table, monkeypatch):
     calls = []
-    monkeypatch.setattr(registry, "entry_points", lambda group: calls.append(group) or [])
+    monkeypatch.setattr(table, "_load", lambda: calls.append(1))
     get_problem("darcy")
     assert calls == []
-    assert problem_from({"name": "other", "parameters": {}}) is None
-    known_problems()
-    assert calls == ["twoscale.problems"]
+    with pytest.warns(TwoscaleWarning, match="'other' is not known"):
+        assert problem_from({"name": "other", "parameters": {}}) is None
+    assert calls
 
 
 @pytest.mark.parametrize(
@@ -219,25 +219,13 @@ def test_packages_are_searched_once_and_only_when_needed(monkeypatch):
     [
         ("no_such_module:Problem", "No module named 'no_such_module'"),
         ("tests.problems.test_registry:Missing", "has no attribute 'Missing'"),
-        ("tests.problems.test_registry:not_a_problem", "got 3"),
-        ("tests.problems.test_registry:Abstract", "cannot be made without arguments"),
-        ("tests.problems.test_registry:Impostor", "'darcy' is taken by twoscale.problems.darcy.D"),
+        ("tests.problems.test_registry:Abstract", "defines nothing with the name 'broken'"),
     ],
 )
-def test_a_broken_entry_point_is_left_out_with_a_warning(install, place, reason):
-    install(broken=place, mine="tests.problems.test_registry:Mine")
+def test_a_broken_entry_point_is_left_out_with_a_warning(install, table, place, reason):
+    install(broken=place)
     with pytest.warns(TwoscaleWarning, match="is left out") as caught:
-        known = known_problems()
-    (warning,) = caught
-    assert f"the entry point 'broken = {place}' is left out" in str(warning.message)
-    assert reason in str(warning.message)
-    assert list(known) == ["poisson", "darcy", "mine"]
-    assert known["darcy"] == Darcy()
-
-
-def test_a_package_may_register_what_it_also_offers(install):
-    register(instance)
-    install(mine="tests.problems.test_registry:instance")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert known_problems()["mine"] is instance
+        known = list(table)
+    assert reason in str(caught[0].message)
+    assert known[:2] == ["poisson", "darcy"]
+    assert "broken" not in known

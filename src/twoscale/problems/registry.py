@@ -5,22 +5,19 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
 from twoscale.errors import TwoscaleError, TwoscaleWarning, unknown_name
+from twoscale.parts import Registry
 from twoscale.problems.base import Problem
 from twoscale.problems.parameters import with_settings
 
-GROUP = "twoscale.problems"
-"""The entry point group of packages that offer problems: classes or instances of `Problem`."""
-
-PROBLEMS: dict[str, Problem] = {}
-"""The problems known so far; `known_problems` adds those of installed packages."""
+PROBLEMS: Registry[Problem] = Registry("problems")
+"""All problems by name, with default parameters."""
 
 P = TypeVar("P", bound="Problem | type[Problem]")
 
-_searched = False  # whether the entry points have been loaded
+_NUMBERS: dict[int, str] = {}  # the problem that draws its samples with each number
 
 
 def register(problem: P) -> P:
@@ -29,37 +26,21 @@ def register(problem: P) -> P:
     A problem registered again replaces the earlier one of its name, but never one of ours.
     """
     instance = _instance(problem)
-    known = PROBLEMS.get(instance.name)
-    if known is not None and _ours(known) and type(known) is not type(instance):
+    other = _NUMBERS.setdefault(instance.number, instance.name)
+    if other != instance.name:
         raise TwoscaleError(
-            f"the name '{instance.name}' is taken by {type(known).__name__}: "
-            f"give {type(instance).__name__} another"
+            f"{instance.name} has the number {instance.number} of {other}, so that both would draw "
+            "the same samples: leave the number out, and it follows from the name"
         )
-    for other in PROBLEMS.values():
-        if other.number == instance.number and other.name != instance.name:
-            raise TwoscaleError(
-                f"{instance.name} has the number {instance.number} of {other.name}, so that both "
-                "would draw the same samples: leave the number out, and it follows from the name"
-            )
     PROBLEMS[instance.name] = instance
     return problem
 
 
-def known_problems() -> dict[str, Problem]:
-    """Return all problems by name; the first call loads those of installed packages."""
-    global _searched
-    if not _searched:
-        _searched = True
-        for entry in entry_points(group=GROUP):
-            _add(entry)
-    return PROBLEMS
-
-
 def get_problem(name: str) -> Problem:
     """Return the problem of that name, with default parameters."""
-    found = _lookup(name)
+    found = PROBLEMS.get(name)
     if found is None:
-        raise unknown_name("problem", name, known_problems())
+        raise unknown_name("problem", name, PROBLEMS)
     return found
 
 
@@ -94,7 +75,7 @@ def problem_from(description: Any) -> Problem | None:
         raise TwoscaleError(
             f"a problem is described by its name and its parameters, got {description!r}"
         )
-    known, parameters = _lookup(description["name"]), description["parameters"]
+    known, parameters = PROBLEMS.get(description["name"]), description["parameters"]
     if known is None:
         warnings.warn(
             f"the problem '{description['name']}' is not known here, so there are no residuals: "
@@ -106,10 +87,6 @@ def problem_from(description: Any) -> Problem | None:
     if not isinstance(parameters, Mapping):
         raise TwoscaleError(f"{known.name} needs a dictionary of parameters, got {parameters!r}")
     return type(known).from_parameters(parameters)
-
-
-def _lookup(name: str) -> Problem | None:
-    return PROBLEMS.get(name) or known_problems().get(name)
 
 
 def _instance(problem: Any) -> Problem:
@@ -133,24 +110,3 @@ def _instance(problem: Any) -> Problem:
             f"the problem {kind.__name__} cannot be made without arguments ({error}): give all "
             "parameters defaults and write all methods, or register an instance"
         ) from error
-
-
-def _ours(problem: Problem) -> bool:
-    return type(problem).__module__.partition(".")[0] == "twoscale"
-
-
-def _add(entry: EntryPoint) -> None:
-    """Register what an entry point names; warn and leave it out if that fails."""
-    source = f"the entry point '{entry.name} = {entry.value}'"
-    try:
-        problem = _instance(entry.load())
-        known = PROBLEMS.get(problem.name)
-        if known is not None and type(known) is not type(problem):
-            owner = type(known)
-            raise TwoscaleError(
-                f"the name '{problem.name}' is taken by {owner.__module__}.{owner.__qualname__}"
-            )
-        register(problem)
-    except Exception as error:  # a foreign package may fail in any way
-        reason = str(error) if isinstance(error, TwoscaleError) else f"{error!r}"
-        warnings.warn(f"{source} is left out: {reason}", TwoscaleWarning, stacklevel=3)

@@ -16,7 +16,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.arrays import StoredRows
 from twoscale.fields.samples import read_shape, usual_array
 from twoscale.fields.source import Shape, slices
-from twoscale.problems import DiffusionProblem, Problem, get_problem, known_problems
+from twoscale.problems import PROBLEMS, DiffusionProblem, Problem, get_problem
 from twoscale.problems.diffusion import DiffusionSystem
 from twoscale.runtime.threads import one_thread
 from twoscale.trust.energy import EnergyNorm
@@ -238,7 +238,7 @@ def elliptic(problem: Problem | str | None) -> DiffusionProblem:
     found = get_problem(problem) if isinstance(problem, str) else problem
     if isinstance(found, DiffusionProblem):
         return found
-    able = [name for name, one in known_problems().items() if isinstance(one, DiffusionProblem)]
+    able = [name for name, one in PROBLEMS.items() if isinstance(one, DiffusionProblem)]
     form = "an equation -div(a grad u) = f with u = 0 on the boundary"
     if found is None:
         raise TwoscaleError(
