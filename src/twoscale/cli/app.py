@@ -22,8 +22,8 @@ from twoscale.cli.report import report
 from twoscale.cli.serve import serve
 
 app = Application(
-    help="Learn a PDE solver from pairs of fields, and predict new solutions in milliseconds.",
-    examples=("twoscale demo", "twoscale fit pairs.npz --out runs/mine"),
+    help="Learn a PDE solver from pairs of fields, and predict new solutions in milliseconds. "
+    "First steps: twoscale demo",
 )
 
 
@@ -53,39 +53,11 @@ def _main(
     """Both options are for the help: `main` has taken them out of the arguments."""
 
 
-app.add("twoscale demo --out demo")(demo)
-app.add("twoscale generate poisson --resolution 64 --samples 2500 --out data/p64.zarr")(generate)
-app.add(
-    "twoscale import pairs.npz --input a --output u --out data/mine.zarr",
-    "twoscale import flow.h5 --input vx,vy --parameters nu --output p --out data/flow.zarr",
-    name="import",
-)(import_)
-app.add(
-    "twoscale check pairs.npz --input a --output u",
-    "twoscale check data/p64.zarr",
-    "twoscale check runs/a",
-)(check)
-app.add(
-    "twoscale fit pairs.npz --input a --output u --out runs/mine --budget 1min",
-    "twoscale fit data/p64.zarr --method two-scale --out runs/b --set epochs=200",
-)(fit)
-app.add("twoscale finetune runs/a --objective A3 --out runs/b")(finetune)
-app.add("twoscale evaluate runs/a --data data/other.zarr --json")(evaluate)
-app.add(
-    "twoscale predict runs/a input.npy --out prediction.npy",
-    "twoscale predict runs/b --parameters parameters.npy --out prediction.npy",
-)(predict)
-app.add("twoscale export runs/a model.onnx", "twoscale export runs/a model.pt2")(export)
-app.add(
-    "twoscale serve runs/a",
-    "twoscale serve runs/a runs/b --port 0",
-    "twoscale serve runs/darcy --inputs kl:64,width=0.3 --points 13x13",
-)(serve)
-app.add("twoscale report runs/a", "twoscale report runs/a runs/b --out compared.html")(report)
-app.add(
-    "twoscale explore runs/a --out explore.html --open",
-    "twoscale explore runs/a runs/b --out compared.html --serve",
-)(explore)
+for _command in (
+    *(demo, generate, import_, check, fit, finetune, evaluate, predict),
+    *(export, serve, report, explore),
+):
+    app.add(_command)
 
 # Other packages add commands: an entry point names a function that takes the application.
 for _entry in ENTRIES.select(group="twoscale.commands"):

@@ -19,29 +19,15 @@ class Application(typer.Typer):
     An argument of a command may be a dataclass: each of its fields is then an option.
     """
 
-    def __init__(self, *, examples: tuple[str, ...], **options: Any) -> None:
-        super().__init__(
-            no_args_is_help=False,
-            rich_markup_mode=None,
-            pretty_exceptions_enable=False,
-            epilog=_epilog(examples),
-            **options,
-        )
+    def __init__(self, **options: Any) -> None:
+        super().__init__(rich_markup_mode=None, pretty_exceptions_enable=False, **options)
 
-    def add(self, *examples: str, name: str | None = None) -> Callable[[Command], Command]:
-        """Return a decorator that adds a command, with examples for its help."""
-
-        def add(function: Command) -> Command:
-            summary = (function.__doc__ or "").split("\n\n")[0]
-            settings: dict[str, Any] = {"epilog": _epilog(examples), "short_help": summary}
-            self.command(name, **settings)(_with_options(function))
-            return function
-
-        return add
-
-
-def _epilog(examples: tuple[str, ...]) -> str:
-    return "\n".join(["\b\nExamples:", *(f"  {example}" for example in examples)])
+    def add(self, function: Command) -> Command:
+        """Add a command that is called as the function; its help is the docstring."""
+        summary = (function.__doc__ or "").split("\n\n")[0]
+        name = function.__name__.rstrip("_")
+        self.command(name, short_help=summary)(_with_options(function))
+        return function
 
 
 def _with_options(function: Command) -> Command:

@@ -39,7 +39,12 @@ def generate(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    """Sample and solve a known problem; an interrupted call continues where it stopped."""
+    """Sample and solve a known problem; an interrupted call continues where it stopped.
+
+    \b
+    Examples:
+      twoscale generate poisson --resolution 64 --samples 2500 --out data/p64.zarr
+    """
     from twoscale.cli.display import print_outcome, progress_bar
     from twoscale.cli.workers import workers_at
     from twoscale.data import generate as generate_dataset
@@ -88,7 +93,13 @@ def import_(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    """Turn your own fields into a dataset: images, images with channels, or fields on a line."""
+    """Turn your own fields into a dataset: images, images with channels, or fields on a line.
+
+    \b
+    Examples:
+      twoscale import pairs.npz --input a --output u --out data/mine.zarr
+      twoscale import flow.h5 --input vx,vy --parameters nu --output p --out data/flow.zarr
+    """
     from twoscale.cli.display import print_outcome, progress_bar
     from twoscale.cli.paths import ARRAYS, expect_kind
     from twoscale.cli.terminal import say
@@ -149,7 +160,14 @@ def check(
     layout: options.GridLayout,
     json: options.Json = False,
 ) -> None:
-    """Read every value of data or a run, and report errors, warnings and what is fine."""
+    """Read every value of data or a run, and report errors, warnings and what is fine.
+
+    \b
+    Examples:
+      twoscale check pairs.npz --input a --output u
+      twoscale check data/p64.zarr
+      twoscale check runs/a
+    """
     from twoscale.cli.display import print_findings, print_json, progress_bar
     from twoscale.cli.paths import PAIRS, expect_kind
     from twoscale.data import check_dataset

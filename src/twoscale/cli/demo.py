@@ -35,7 +35,12 @@ def demo(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    """Make data, search for a surrogate, fit the paper's methods, write a page. About a minute."""
+    """Make data, search for a surrogate, fit the paper's methods, write a page. About a minute.
+
+    \b
+    Examples:
+      twoscale demo --out demo
+    """
     from twoscale.cli.demo_parts import PAGE, Asked, run_demo
     from twoscale.cli.display import print_json
     from twoscale.cli.terminal import print_table, say

@@ -28,7 +28,12 @@ def evaluate(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """Measure a run on its test split, or on all samples of another dataset or file."""
+    """Measure a run on its test split, or on all samples of another dataset or file.
+
+    \b
+    Examples:
+      twoscale evaluate runs/a --data data/other.zarr --json
+    """
     from twoscale.cli.display import show_metrics
     from twoscale.cli.paths import PAIRS, expect_kind
     from twoscale.cli.terminal import say

@@ -38,6 +38,11 @@ def explore(
     """Write a page to paint inputs and see predictions, errors and their parts at once.
 
     The page needs no other file and no network.
+
+    \b
+    Examples:
+      twoscale explore runs/a --out explore.html --open
+      twoscale explore runs/a runs/b --out compared.html --serve
     """
     import webbrowser
 

@@ -29,6 +29,11 @@ def export(
     channels, height, width), and 'parameters' (batch, P) if the run reads any, and gives
     'prediction'. Its metadata tell grid, channels, method and errors. Before the file appears, its
     predictions are compared with those of the run.
+
+    \b
+    Examples:
+      twoscale export runs/a model.onnx
+      twoscale export runs/a model.pt2
     """
     from twoscale.cli.display import print_outcome
     from twoscale.cli.paths import expect_kind

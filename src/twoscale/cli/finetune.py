@@ -46,7 +46,12 @@ def finetune(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    """Train a run's predictor further on an objective of the decoded field; PCAs stay frozen."""
+    """Train a run's predictor further on an objective of the decoded field; PCAs stay frozen.
+
+    \b
+    Examples:
+      twoscale finetune runs/a --objective A3 --out runs/b
+    """
     from twoscale.cli.display import print_metrics, progress_bar, show_metrics
     from twoscale.cli.fit import print_next
     from twoscale.cli.paths import PAIRS, expect_kind
@@ -83,4 +88,4 @@ def finetune(
         before = base.evaluate(dataset, samples=tuned.test_samples)
     rows = {base.surrogate.method: before, f"+ {objective}": tuned.metrics}
     print_metrics(rows, title=f"{out}: fine-tuned from {run}, time cumulative")
-    print_next([tuned])
+    print_next([tuned], out)

@@ -15,7 +15,6 @@ from twoscale.cli.workers import in_every_process
 from twoscale.errors import TwoscaleError, TwoscaleWarning
 
 if TYPE_CHECKING:
-    from twoscale.data import Dataset
     from twoscale.run import Run
 
 _AUTO = "auto"  # in place of a method: search for one
@@ -98,13 +97,24 @@ def fit(
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    """Fit a surrogate, measure it on test samples, and write a run folder with a report."""
+    """Fit a surrogate, measure it on test samples, and write a run folder with a report.
+
+    \b
+    Examples:
+      twoscale fit pairs.npz --input a --output u --out runs/mine --budget 1min
+      twoscale fit data/p64.zarr --method two-scale --out runs/b --set epochs=200
+    """
+    from twoscale.cli.display import progress_bar
     from twoscale.cli.paths import PAIRS, expect_kind
+    from twoscale.cli.workers import workers_at
     from twoscale.data import Shares
     from twoscale.data.check import layout_findings
     from twoscale.data.direct import open_with_test
     from twoscale.methods.settings import parse_assignments, parse_seeds
+    from twoscale.report.run_page import illustrate_run
+    from twoscale.run import auto_run, fit_runs
     from twoscale.runtime.memory import parse_size
+    from twoscale.runtime.processes import is_first
     from twoscale.runtime.timing import parse_duration
 
     files = _one_of(data, train)
@@ -118,100 +128,49 @@ def fit(
         "device": device,
         "overwrite": overwrite,
         "resume": resume,
+        "illustrate": illustrate_run,
     }
     dataset, choices["test"] = open_with_test(options.one_or_all(files), test, layout.reading())
     for finding in layout_findings(dataset):
         warn(finding.text, TwoscaleWarning, stacklevel=2)
-    if method == _AUTO:
-        if seeds is not None:
-            raise TwoscaleError(
-                "a search is for one seed: search with --seed, then fit the --method and settings "
-                "it finds with --seeds"
-            )
-        budget_seconds = parse_duration(budget or SEARCH_SECONDS)
-        _search(dataset, out, budget_seconds, seed, scheduler, choices, json)
-        return
-    if budget is not None:
-        raise TwoscaleError(f"--budget is the time of a search: drop it, or --method {method}")
-    several = None if seeds is None else parse_seeds(seeds)
-    _fit_method(dataset, out, method, seed, several, scheduler, choices, json)
-
-
-def _fit_method(
-    dataset: Dataset,
-    out: Path,
-    method: str,
-    seed: int,
-    seeds: list[int] | None,
-    scheduler: str | None,
-    choices: dict[str, Any],
-    json: bool,
-) -> None:
-    """Fit one method for one seed or several, and show its metrics."""
-    from twoscale.cli.display import print_json, progress_bar, show_metrics
-    from twoscale.cli.workers import workers_at
-    from twoscale.report.run_page import illustrate_run
-    from twoscale.run import fit_runs
-    from twoscale.runtime.processes import is_first
-
-    several = {} if seeds is None else {k: out / f"seed-{k}" for k in seeds}
-    with progress_bar(method) as progress, workers_at(scheduler, progress) as workers:
-        runs = fit_runs(
-            dataset,
-            several or {seed: out},
-            method=method,
-            workers=workers,
-            progress=progress,
-            illustrate=illustrate_run,
-            **choices,
+    searches = method == _AUTO
+    if searches and seeds is not None:
+        raise TwoscaleError(
+            "a search is for one seed: search with --seed, then fit the --method and settings it "
+            "finds with --seeds"
         )
-    if not is_first():
+    if budget is not None and not searches:
+        raise TwoscaleError(f"--budget is the time of a search: drop it, or --method {method}")
+    seconds = parse_duration(budget or SEARCH_SECONDS)
+    several = {} if seeds is None else {k: out / f"seed-{k}" for k in parse_seeds(seeds)}
+    label, over = ("search", "seconds") if searches else (method, None)
+    with (
+        progress_bar(label, over=over) as progress,
+        workers_at(scheduler, None if searches else progress) as workers,
+    ):
+        choices |= {"progress": progress, "workers": workers}
+        if searches:
+            runs = [auto_run(dataset, out, budget=seconds, seed=seed, **choices)]
+        else:
+            runs = fit_runs(dataset, several or {seed: out}, method=method, **choices)
+    if is_first():
+        _show(runs, out, list(several), json)
+
+
+def _show(runs: Sequence[Run], out: Path, seeds: Sequence[int], json: bool) -> None:
+    """Show how a run was found, the metrics of all runs, and what to do next."""
+    from twoscale.cli.display import print_json, print_search, show_metrics
+
+    if json and seeds:
+        print_json({"out": str(out), "runs": {run.path.name: run.metrics for run in runs}})
         return
-    title = _title(runs[0])
-    if not several:
-        show_metrics({method: runs[0].metrics}, json, title, out)
-    elif json:
-        found = {run.path.name: run.metrics for run in runs}
-        print_json({"out": str(out), "runs": found})
-    else:
-        labels = [f"{method} {k}" for k in several]
-        rows = {k: run.metrics for k, run in zip(labels, runs, strict=True)}
-        show_metrics(rows, json, title, out)
+    if runs[0].search and not json:
+        print_search(runs[0].search)
+    labels = [f"{runs[0].surrogate.method} {seed}" for seed in seeds] or [runs[0].surrogate.method]
+    rows = {label: run.metrics for label, run in zip(labels, runs, strict=True)}
+    show_metrics(rows, json, _title(runs[0]), out)
     if not json:
         print_next(runs, out)
-
-
-def _search(
-    data: Dataset,
-    out: Path,
-    budget: float,
-    seed: int,
-    scheduler: str | None,
-    choices: dict[str, Any],
-    json: bool,
-) -> None:
-    """Fit what a search finds, and show how it was found."""
-    from twoscale.cli.display import print_search, progress_bar, show_metrics
-    from twoscale.cli.workers import workers_at
-    from twoscale.report.run_page import illustrate_run
-    from twoscale.run import auto_run
-
-    with progress_bar("search", over="seconds") as progress, workers_at(scheduler) as workers:
-        run = auto_run(
-            data,
-            out,
-            budget=budget,
-            seed=seed,
-            workers=workers,
-            progress=progress,
-            illustrate=illustrate_run,
-            **choices,
-        )
-    if not json:
-        print_search(run.search or {})
-    show_metrics({run.surrogate.method: run.metrics}, json, _title(run), out)
-    if not json:
-        print_next([run])
 
 
 def _one_of(data: list[Path] | None, train: Path | None) -> list[Path]:
@@ -234,7 +193,7 @@ def _title(run: Run) -> str:
     return f"{run.path}: {part} split of {where['path']}{remark}"
 
 
-def print_next(runs: Sequence[Run], folder: Path | None = None) -> None:
+def print_next(runs: Sequence[Run], folder: Path) -> None:
     """Print what to do next with a run, or with those of several seeds in a folder."""
     from twoscale.cli.terminal import say
     from twoscale.report.run_commands import compare_command, next_commands
@@ -242,7 +201,7 @@ def print_next(runs: Sequence[Run], folder: Path | None = None) -> None:
     from twoscale.surrogate.artifact import PAGE
 
     steps = next_commands(read_run(runs[0], look=False))
-    if folder is not None and len(runs) > 1:
+    if len(runs) > 1:
         steps[0] = ("Compare the seeds", compare_command(folder))
     elif not (runs[0].path / PAGE).exists():
         del steps[0]  # a warning has told why there is none

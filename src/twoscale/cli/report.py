@@ -42,6 +42,11 @@ def report(
     """Write a page on runs: errors in pictures, numbers, what to do next.
 
     The page needs no other file and no network.
+
+    \b
+    Examples:
+      twoscale report runs/a
+      twoscale report runs/a runs/b --out compared.html
     """
     from twoscale.cli.display import print_outcome, progress_bar
     from twoscale.cli.paths import PAIRS, expect_kind

@@ -75,6 +75,12 @@ def serve(
 
     The server's own page, at its address, says how to ask. Errors of requests are printed to
     stderr. Ctrl-C or SIGTERM stops it once the requests that have begun are answered.
+
+    \b
+    Examples:
+      twoscale serve runs/a
+      twoscale serve runs/a runs/b --port 0
+      twoscale serve runs/darcy --inputs kl:64,width=0.3 --points 13x13
     """
     from twoscale.cli.display import print_json
     from twoscale.cli.terminal import is_quiet, print_answer, say

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +28,20 @@ if TYPE_CHECKING:
 _COMPARED = 16  # fields that the solver is also started from zero for
 
 
-@dataclass
-class Assessor:
-    """Predicts fields part by part, and remembers how far they can be trusted.
+@dataclass(frozen=True)
+class PartTrust:
+    """What was found of some predicted fields; what was not asked for is None."""
+
+    flags: Flags | None = None
+    radius: np.ndarray | None = None
+    certificate: Certificate | None = None
+    steps: np.ndarray | None = None
+    starts: Sequence[dict[str, Any]] = ()  # the table of two starts
+
+
+@dataclass(frozen=True)
+class TrustRequest:
+    """What is asked to be known of predicted fields, and how they are improved.
 
     Inputs unlike the training inputs are always pointed out. With a `level` there are radii, with
     `certifies` certificates, with `steps` or a `tolerance` fields are polished before.
@@ -40,11 +52,6 @@ class Assessor:
     certifies: bool = False
     steps: int | None = None
     tolerance: float | None = None
-    parts: list[Certificate] = field(default_factory=list)
-    taken: list[np.ndarray] = field(default_factory=list)
-    starts: list[dict[str, Any]] = field(default_factory=list)  # the table of two starts
-    radii: list[np.ndarray] = field(default_factory=list)
-    flags: list[Flags] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.polishes:
@@ -69,65 +76,53 @@ class Assessor:
         """Say whether something is written beside the fields."""
         return self.level is not None or self.certifies or self.polishes
 
-    def predict(self, given: dict[str, Any]) -> np.ndarray:
-        """Return the fields to be written for some inputs, arguments of `Surrogate.predict`."""
-        predicted = self._assess(given)
-        if self.polishes or self.certifies:
-            return self._prove(predicted, given["inputs"])
-        return predicted
+    def predict(
+        self, given: dict[str, Any], *, compares: bool = False
+    ) -> tuple[np.ndarray, PartTrust]:
+        """Return the fields to be written, and what is known of them.
 
-    def apart(self) -> Assessor:
-        """Return one that remembers nothing yet, for inputs that another process works on."""
-        return replace(self, parts=[], taken=[], radii=[], flags=[])
+        `given` are arguments of `Surrogate.predict`. A part that `compares` has the table of two
+        starts if fields are polished.
+        """
+        predicted, found = self._assessed(given)
+        if not (self.polishes or self.certifies):
+            return predicted, found
+        fields = torch.from_numpy(predicted).to(self.surrogate.device)
+        inputs = torch.from_numpy(np.array(given["inputs"], dtype=np.float64)).to(fields.device)
+        if not self.polishes:
+            certificate = certify(fields, inputs, self.surrogate.problem)
+            return predicted, replace(found, certificate=certificate)
+        starts = self._two_starts(fields[:_COMPARED], inputs[:_COMPARED]) if compares else ()
+        polished = self._polished(fields, inputs, steps=self.steps, tolerance=self.tolerance)
+        proven = replace(found, certificate=polished.certificate, steps=polished.steps)
+        return polished.fields.cpu().numpy(), replace(proven, starts=starts)
 
-    def take(self, other: Assessor) -> None:
-        """Remember what another one found of the inputs that follow."""
-        for name in ("parts", "taken", "radii", "flags"):
-            getattr(self, name).extend(getattr(other, name))
-
-    def _assess(self, given: dict[str, Any]) -> np.ndarray:
+    def _assessed(self, given: dict[str, Any]) -> tuple[np.ndarray, PartTrust]:
         if self.level is None:
             if self.surrogate.trust_ is None:
-                return self.surrogate.predict(**given)
+                return self.surrogate.predict(**given), PartTrust()
             predicted, flags = self.surrogate.predict_flagged(**given)
-            self.flags.append(flags)
-            return predicted
+            return predicted, PartTrust(flags)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of this part alone; `show` speaks of all samples
             found = self.surrogate.assess(**given, level=self.level, certificate=False)
-        self.radii.append(found.radius)
-        self.flags.append(found.flags)
-        return found.fields
+        return found.fields, PartTrust(found.flags, found.radius)
 
-    def _prove(self, predicted: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-        """Return fields, polished if that was asked for; remember what is proven of them."""
-        fields = torch.from_numpy(predicted).to(self.surrogate.device)
-        given = torch.from_numpy(np.array(inputs, dtype=np.float64)).to(self.surrogate.device)
-        if not self.polishes:
-            self.parts.append(certify(fields, given, self.surrogate.problem))
-            return predicted
-        if not self.starts:
-            self._compare(fields[:_COMPARED], given[:_COMPARED])
-        polished = self._polish(fields, given)
-        self.parts.append(polished.certificate)
-        self.taken.append(polished.steps)
-        return polished.fields.cpu().numpy()
+    def _polished(self, fields: torch.Tensor, inputs: torch.Tensor, **amount: Any) -> Polished:
+        return polish(fields, inputs, self.surrogate.problem, **amount)
 
-    def _polish(self, fields: torch.Tensor, given: torch.Tensor) -> Polished:
-        problem = self.surrogate.problem
-        return polish(fields, given, problem, steps=self.steps, tolerance=self.tolerance)
-
-    def _compare(self, fields: torch.Tensor, given: torch.Tensor) -> None:
+    def _two_starts(self, fields: torch.Tensor, inputs: torch.Tensor) -> list[dict[str, Any]]:
         """Polish some fields from the prediction, and from zero to the same error; time both."""
         amount: dict[str, Any] = {"steps": self.steps, "tolerance": self.tolerance}
+        rows = []
         for name, start in (("prediction", fields), ("zero", torch.zeros_like(fields))):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the fields that are written tell the same
-                polish(start[:1], given[:1], self.surrogate.problem, **amount)  # loads libraries
+                self._polished(start[:1], inputs[:1], **amount)  # loads libraries
                 began = now()
-                polished = polish(start, given, self.surrogate.problem, **amount)
+                polished = self._polished(start, inputs, **amount)
             reached = _largest(polished.certificate)
-            self.starts.append(
+            rows.append(
                 {
                     "start": name,
                     "fields": len(fields),
@@ -138,66 +133,73 @@ class Assessor:
             )
             if self.tolerance is None and 0 < reached < 1:
                 amount = {"steps": None, "tolerance": reached}
+        return rows
+
+
+class PredictionTrust:
+    """What is known of all predicted fields, whose numbers are written to `path`."""
+
+    def __init__(self, asked: TrustRequest, parts: Sequence[PartTrust], path: Path) -> None:
+        self.asked, self.path = asked, path
+        self.flags = _joined(Flags.joined, [part.flags for part in parts])
+        self.radius = _joined(np.concatenate, [part.radius for part in parts])
+        self.certificate = _joined(Certificate.joined, [part.certificate for part in parts])
+        self.steps = _joined(np.concatenate, [part.steps for part in parts])
+        self.starts = [row for part in parts for row in part.starts]
 
     def record(self) -> dict[str, Any]:
         """Return what is written beside the fields: arrays with a number per sample."""
         found: dict[str, Any] = {}
-        if self.level is not None:
-            found = {"level": self.level, "radius": np.concatenate(self.radii)}
-        if self.flags:
-            found |= Flags.joined(self.flags).as_dict()
-        if self.parts:
-            assert self.surrogate.problem is not None
-            found["problem"] = describe_problem(self.surrogate.problem)
-            found |= Certificate.joined(self.parts).as_dict()
-        if self.taken:
-            found["steps"] = np.concatenate(self.taken)
+        if self.radius is not None:
+            found = {"level": self.asked.level, "radius": self.radius}
+        if self.flags is not None:
+            found |= self.flags.as_dict()
+        if self.certificate is not None:
+            assert self.asked.surrogate.problem is not None
+            found["problem"] = describe_problem(self.asked.surrogate.problem)
+            found |= self.certificate.as_dict()
+        if self.steps is not None:
+            found["steps"] = self.steps
         return found
 
-    def summary(self, path: Path) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """Return what is printed as JSON."""
-        content: dict[str, Any] = {"assessment": str(path)} if self.writes else {}
-        if self.flags:
-            content["outside"] = Flags.joined(self.flags).reasons()
-        if self.radii:
-            content |= {
-                "level": self.level,
-                "mean_radius": float(np.concatenate(self.radii).mean()),
-            }
-        if self.parts:
-            content["relative_error_upper"] = _largest(Certificate.joined(self.parts))
+        content: dict[str, Any] = {"assessment": str(self.path)} if self.asked.writes else {}
+        if self.flags is not None:
+            content["outside"] = self.flags.reasons()
+        if self.radius is not None:
+            content |= {"level": self.asked.level, "mean_radius": float(self.radius.mean())}
+        if self.certificate is not None:
+            content["relative_error_upper"] = _largest(self.certificate)
         return content | ({"polish": self.starts} if self.starts else {})
 
-    def show(self, path: Path) -> None:
+    def show(self) -> None:
         """Print what was found, and the table of both starts; a quiet command prints neither."""
-        if self.flags:
-            Flags.joined(self.flags).warn()
+        if self.flags is not None:
+            self.flags.warn()
         if is_quiet():
             return
-        if self.radii:
-            radius = np.concatenate(self.radii)
+        if self.radius is not None:
             say(
-                f"relative L2 error, at level {self.level:g}: at most {percent(np.median(radius))} "
-                f"for the median field, {percent(np.max(radius))} for the worst"
+                f"relative L2 error, at level {self.asked.level:g}: at most "
+                f"{percent(np.median(self.radius))} for the median field, "
+                f"{percent(np.max(self.radius))} for the worst"
             )
-        if self.parts:
-            upper = Certificate.joined(self.parts).relative_error_upper
+        if self.certificate is not None:
+            upper = self.certificate.relative_error_upper
             say(
                 f"proven: relative error in the energy norm at most {np.max(upper):.2g}, median "
                 f"{np.median(upper):.2g}"
             )
-        if self.writes:
-            say(f"numbers of each field are in {path}")
+        if self.asked.writes:
+            say(f"numbers of each field are in {self.path}")
         if self.starts:
             _print_starts(self.starts)
 
 
-def predicted_elsewhere(assessor: Assessor, given: dict[str, Any]) -> tuple[np.ndarray, Assessor]:
-    """Return the fields of some inputs, and what was found of them without the surrogate."""
-    own = assessor.apart()
-    fields = own.predict(given)
-    own.surrogate = None  # type: ignore[assignment]
-    return fields, own
+def _joined(join: Callable[[list[Any]], Any], parts: Sequence[Any]) -> Any:
+    """Return what was found of all parts, None where nothing was asked for."""
+    return None if not parts or parts[0] is None else join(list(parts))
 
 
 def _largest(certificate: Certificate) -> float:
@@ -210,13 +212,9 @@ def _print_starts(starts: list[dict[str, Any]]) -> None:
         f"the same solver from two starts to the same error, on {starts[0]['fields']} fields, its "
         "certificate included, the prediction not:"
     )
+    numbers = {"steps": ".3g", "milliseconds": ".3g", "relative_error_upper": ".2g"}
     rows = [
-        [
-            one["start"],
-            f"{one['steps']:.3g}",
-            f"{one['milliseconds']:.3g}",
-            f"{one['relative_error_upper']:.2g}",
-        ]
+        [one["start"], *(f"{one[name]:{digits}}" for name, digits in numbers.items())]
         for one in starts
     ]
     print_table(("start", "steps", "ms per field", "proven error"), rows)

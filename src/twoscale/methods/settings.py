@@ -7,7 +7,7 @@ from typing import Any
 from twoscale.errors import TwoscaleError
 
 _ARGUMENTS = {
-    **{name: f"give it as {name}=..." for name in ("seed", "device", "method")},
+    **dict.fromkeys(("seed", "device", "method"), "it is an option of its own"),
     "problem": "it comes from the dataset",
 }
 

@@ -14,4 +14,4 @@ def add_commands(app: Application) -> None:
     from twoscale_lab.cli.study import study_app
 
     app.add_typer(study_app, name="study")
-    app.add("twoscale bench train --json")(bench)
+    app.add(bench)

@@ -31,6 +31,10 @@ def bench(
     """Measure our speed against named peers, on the same data in the same run.
 
     With --scheduler the benchmark scaling compares workers with this process alone.
+
+    \b
+    Examples:
+      twoscale bench train --json
     """
     from twoscale.cli.display import print_json, progress_bar
     from twoscale.cli.workers import workers_at

@@ -15,13 +15,17 @@ from twoscale_lab.cli.names import SCALES, STUDIES, ScaleOption
 
 study_app = Application(
     help="Repeat the paper's experiments, and two beyond it.",
-    examples=("twoscale study list",),
 )
 
 
-@study_app.add("twoscale study list", name="list")
+@study_app.add
 def list_(scale: ScaleOption = SCALES[0], json: options.Json = False) -> None:
-    """List the studies, their questions and their numbers of cells."""
+    """List the studies, their questions and their numbers of cells.
+
+    \b
+    Examples:
+      twoscale study list
+    """
     from twoscale_lab.cli.study_display import show_studies
     from twoscale_lab.study.catalogue import load_study, study_names
     from twoscale_lab.study.definition import get_scale
@@ -29,7 +33,7 @@ def list_(scale: ScaleOption = SCALES[0], json: options.Json = False) -> None:
     show_studies([load_study(name) for name in study_names()], get_scale(scale), json=json)
 
 
-@study_app.add("twoscale study run headline --out studies --scale small")
+@study_app.add
 def run(
     names: Annotated[
         list[str],
@@ -75,7 +79,12 @@ def run(
     resume: options.Resume = True,
     json: options.Json = False,
 ) -> None:
-    """Run the unfinished cells of studies; an interrupted study continues where it stopped."""
+    """Run the unfinished cells of studies; an interrupted study continues where it stopped.
+
+    \b
+    Examples:
+      twoscale study run headline --out studies --scale small
+    """
     from twoscale.cli.display import progress_bar
     from twoscale.cli.paths import expect_kind
     from twoscale.cli.workers import workers_at
@@ -122,7 +131,7 @@ def run(
         )
 
 
-@study_app.add("twoscale study merge first second --out studies")
+@study_app.add
 def merge(
     folders: Annotated[
         list[Path],
@@ -136,7 +145,12 @@ def merge(
     ],
     json: options.Json = False,
 ) -> None:
-    """Put records of the same studies together, such as those of several machines."""
+    """Put records of the same studies together, such as those of several machines.
+
+    \b
+    Examples:
+      twoscale study merge first second --out studies
+    """
     from twoscale.cli.display import print_json
     from twoscale.cli.paths import expect_kind
     from twoscale.cli.terminal import say
@@ -158,7 +172,7 @@ def merge(
         say(f"merged: {file}")
 
 
-@study_app.add("twoscale study compare studies --json")
+@study_app.add
 def compare(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A study folder, or a folder of records.")
@@ -178,6 +192,10 @@ def compare(
     """Compare the records of studies with the paper's numbers: a summary, or every value.
 
     The study leaderboard is compared with errors that others published.
+
+    \b
+    Examples:
+      twoscale study compare studies --json
     """
     from twoscale.cli.display import print_json
     from twoscale.cli.paths import expect_kind
@@ -226,7 +244,7 @@ def compare(
         show_summary(rows, known)
 
 
-@study_app.add("twoscale study report studies")
+@study_app.add
 def report(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A study folder, or a folder of records.")
@@ -245,6 +263,10 @@ def report(
     """Write a page on studies: tables, figures, and the comparison with the paper.
 
     The page needs no other file and no network.
+
+    \b
+    Examples:
+      twoscale study report studies
     """
     from twoscale.cli.display import print_outcome
     from twoscale.cli.paths import expect_kind
