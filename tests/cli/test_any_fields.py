@@ -144,18 +144,18 @@ def test_inputs_that_the_surrogate_does_not_read(twoscale, tmp_path):
     assert twoscale("fit", data, *SETTINGS, "--out", run).status == 0
     out = ("--out", tmp_path / "p.npy")
     x, p = (saved(tmp_path, f"{name}.npy", numbers(0, n)) for name, n in (("x", 16), ("q", 2)))
-    refused(twoscale("predict", run, *out), "reads 3 parameters", "--parameters")
-    refused(twoscale("predict", run, x, *out), "no input fields", "x.npy")
+    refused(twoscale("predict", run, *out), "3 parameters", "give --parameters")
+    refused(twoscale("predict", run, x, *out), "3 parameters: drop input fields")
     refused(twoscale("predict", run, "--parameters", p, *out), "3", "2")
     assert not (tmp_path / "p.npy").exists()
 
 
 def test_fields_and_parameters_of_different_numbers(twoscale, run_folder, tmp_path):
     out = ("--out", tmp_path / "p.npy")
-    refused(twoscale("predict", run_folder, *out), "reads input fields of 16x16")
+    refused(twoscale("predict", run_folder, *out), "16x16 fields: give input fields")
     x = saved(tmp_path, "x.npy", waves(0, 16, 16))
     p = saved(tmp_path, "q.npy", numbers(0, 2))
-    refused(twoscale("predict", run_folder, x, "--parameters", p, *out), "reads no parameters")
+    refused(twoscale("predict", run_folder, x, "--parameters", p, *out), "drop --parameters")
 
     arrays, words = parameters_beside()
     np.savez(tmp_path / "f.npz", **arrays)
