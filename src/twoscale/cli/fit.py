@@ -10,7 +10,7 @@ from warnings import warn
 import typer
 
 from twoscale.cli import options
-from twoscale.cli.names import METHODS, SEARCH_SECONDS
+from twoscale.cli.names import METHODS, PREDICTORS, SEARCH_SECONDS
 from twoscale.cli.workers import in_every_process
 from twoscale.errors import TwoscaleError, TwoscaleWarning
 
@@ -81,7 +81,8 @@ def fit(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="A setting, such as epochs=200; may be repeated. The docs list the keys.",
+            help="A setting, such as epochs=200; may be repeated. The docs list the keys. "
+            f"Values of predictor: {', '.join(PREDICTORS)}.",
             autocompletion=options.complete_setting,
         ),
     ] = None,

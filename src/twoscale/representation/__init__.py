@@ -1,5 +1,6 @@
 """Fields to codes and back: affine, fitted once, frozen."""
 
+from twoscale.representation.as_method import AsMethod, CodeGrowth
 from twoscale.representation.base import Representation
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.representation.chain import Chain, known_stages, pca_stages, single_solver, stage_rule
@@ -12,9 +13,11 @@ from twoscale.representation.with_parameters import WithParameters, beside_param
 
 __all__ = [
     "TRANSFORMS",
+    "AsMethod",
     "BlockPCA",
     "BubblePCA",
     "Chain",
+    "CodeGrowth",
     "Conforming",
     "GlobalPCA",
     "Normaliser",
