@@ -16,7 +16,7 @@ from twoscale.data import Dataset
 from twoscale.data.generation import generate
 from twoscale.methods.settings import parse_seeds
 from twoscale.problems import get_problem
-from twoscale.run import Run, finetune_run, fit_runs
+from twoscale.run import Run, RunRequest, finetune_run, fit_runs
 from twoscale.surrogate.options import resolve_device
 
 
@@ -39,7 +39,8 @@ def main() -> None:
     dataset = Dataset(path)
     runs = given.work / "runs"
     bases = {k: runs / f"{name}-{given.method}-{k}" for k in parse_seeds(given.seeds)}
-    fit_runs(dataset, bases, method=given.method, overwrite=True)
+    requests = [RunRequest(out, given.method, seed) for seed, out in bases.items()]
+    fit_runs(dataset, requests, overwrite=True)
     folders = []
     for base in bases.values():
         folders.append(base)

@@ -9,7 +9,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from twoscale.networks import DenseNetwork
-from twoscale.training import Pairs, Plan, Task, train_together
+from twoscale.training import CodePairs, Plan, Task, train_together
 from twoscale.training.bank import MLPBank
 from twoscale.training.losses import CodeLoss
 
@@ -21,7 +21,7 @@ def make_task(seed: int, epochs: int, device: str) -> Task:
     x = torch.randn(SAMPLES + 1000, INPUT, device=device)
     y = torch.randn(SAMPLES + 1000, OUTPUT, device=device)
     loss = CodeLoss(torch.full((OUTPUT,), 1 / OUTPUT, device=device))
-    pairs = [Pairs(x[part], y[part]) for part in (slice(SAMPLES), slice(SAMPLES, None))]
+    pairs = [CodePairs(x[part], y[part]) for part in (slice(SAMPLES), slice(SAMPLES, None))]
     network = DenseNetwork((INPUT, *HIDDEN, OUTPUT), seed=seed).to(device)
     return Task(network, *pairs, loss, plan, seed)
 

@@ -19,13 +19,13 @@ import torch
 from torch import Tensor
 
 from twoscale import Darcy, NavierStokes, Poisson, Problem, Surrogate
+from twoscale.fields.pairs import Pairs, SplitData
 from twoscale.fields.samples import as_samples
 from twoscale.fields.source import slices
 from twoscale.files import write_json
 from twoscale.problems.random_field import GaussianRandomField
 from twoscale.runtime.timing import now
 from twoscale.surrogate.artifact import environment
-from twoscale.surrogate.inputs import Pair
 from twoscale.surrogate.options import resolve_device
 from twoscale.trust import LEVEL, Coverage
 from twoscale.trust.band import relative_to_prediction
@@ -113,11 +113,11 @@ class Data:
             found[name] = (pairs[0].float()[:, None], pairs[1].float()[:, None])
         return cls(problem, found)
 
-    def pair(self, name: str) -> Pair:
+    def pairs(self, name: str) -> Pairs:
         """Return a part as `Surrogate` has it inside."""
         periodic = self.problem.periodic
         inputs, outputs = self.parts[name]
-        return Pair(
+        return Pairs(
             as_samples(inputs, "input", periodic=periodic),
             as_samples(outputs, "output", periodic=periodic),
         )
@@ -237,6 +237,9 @@ def _seconds(work: Callable[[Tensor], Any], inputs: Tensor) -> float:
     return least
 
 
+_PARTS = ("training", "validation", "calibration")
+
+
 @torch.no_grad()
 def measure(size: Size, device: torch.device) -> Iterator[dict[str, Any]]:
     """Yield coverages of all methods and cases, flags and costs, after each problem."""
@@ -249,7 +252,7 @@ def measure(size: Size, device: torch.device) -> Iterator[dict[str, Any]]:
                 surrogate = fitted(method, data, size, device)
             for known in [equation for one, equation in CASES if one == name]:
                 told = surrogate.with_problem(problem if known else None)
-                told.learn_trust(*map(data.pair, ("training", "validation", "calibration")))
+                told.learn_trust(SplitData(*map(data.pairs, _PARTS)))
                 row = {"problem": name, "equation": known, "method": method}
                 row |= covered(told, data)
                 row["seconds"] = cost(told, data.parts["fresh"][0][:_PART])

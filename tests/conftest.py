@@ -14,10 +14,10 @@ from torch import Tensor
 
 from tests.browser import ARGUMENTS, BROWSER
 from tests.golden import check_golden
+from tests.sources import field_pairs
 from tests.surrogate.tiny import make
 from twoscale import METHODS, Grid, Poisson
 from twoscale.fields.source import ArraySource
-from twoscale.operators.context import FieldPairs
 from twoscale.parts import PARTS
 from twoscale.problems import PROBLEMS
 
@@ -91,8 +91,8 @@ def pairs(poisson16):
     """Training and validation pairs."""
     x, u = poisson16.batch
     return (
-        FieldPairs(ArraySource(x[:120]), ArraySource(u[:120])),
-        FieldPairs(ArraySource(x[120:150]), ArraySource(u[120:150])),
+        field_pairs(ArraySource(x[:120]), ArraySource(u[:120])),
+        field_pairs(ArraySource(x[120:150]), ArraySource(u[120:150])),
     )
 
 

@@ -192,6 +192,19 @@ def describe(part: Part) -> dict[str, Any]:
     return {"part": part.name, **{key: _plain(value) for key, value in part.arguments.items()}}
 
 
+def unfitted(part: P) -> P:
+    """Return a new part with the same arguments; parts among these are new as well."""
+    return type(part)(**{name: _unfitted(value) for name, value in part.arguments.items()})
+
+
+def _unfitted(value: Any) -> Any:
+    if isinstance(value, Part):
+        return unfitted(value)
+    if isinstance(value, Mapping):
+        return {key: _unfitted(one) for key, one in value.items()}
+    return tuple(map(_unfitted, value)) if isinstance(value, list | tuple) else value
+
+
 def build(description: Mapping[str, Any], kind: type[P]) -> P:
     """Return the part that a description stands for, which must be of a kind."""
     if not isinstance(description, Mapping) or not isinstance(description.get("part"), str):

@@ -50,7 +50,7 @@ def test_a_failed_fit_leaves_no_scratch_files(data, tmp_path, monkeypatch):
         assert (tmp_path / ".a.twoscale-work" / "scratch").is_dir()
         raise RuntimeError("no")
 
-    monkeypatch.setattr("twoscale.operators.operators.train_members", fail)
+    monkeypatch.setattr("twoscale.surrogate.driver.train_members", fail)
     with pytest.raises(RuntimeError, match="no"):
         fit_run(Dataset(data), tmp_path / "a", method="fno", settings=TINY["fno"], memory=2000)
     assert list(tmp_path.iterdir()) == []

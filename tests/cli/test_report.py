@@ -7,15 +7,16 @@ from tests.cli.outcome import contents, refused
 from twoscale.data import Dataset, generate
 from twoscale.files import read_sums
 from twoscale.problems import Poisson
-from twoscale.run import Run, fit_runs
+from twoscale.run import Run, RunRequest, fit_runs
 
 
 @pytest.fixture(scope="module")
 def seeds(data, tmp_path_factory):
     """A folder of two seeds; tests write nothing but pages into it."""
     folder = tmp_path_factory.mktemp("runs") / "seeds"
-    outs = {seed: folder / f"seed-{seed}" for seed in (0, 10)}
-    fit_runs(Dataset(data), outs, method="global", settings={"predictor": "affine"})
+    settings = {"predictor": "affine"}
+    requests = [RunRequest(folder / f"seed-{k}", "global", k, settings) for k in (0, 10)]
+    fit_runs(Dataset(data), requests)
     return folder
 
 

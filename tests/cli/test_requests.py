@@ -8,15 +8,15 @@ from twoscale import TwoscaleError
 from twoscale.data import Dataset
 from twoscale.math import pca
 from twoscale.representation.block_pca import BlockPCA
-from twoscale.run import Request, fit_requests, fit_run
-from twoscale.surrogate import together
+from twoscale.run import RunRequest, fit_run, fit_runs
+from twoscale.surrogate import driver
 
 QUICK = {"epochs": 2}
 
 
 def requests(place, *wanted):
     return [
-        Request(place / str(number), method, seed, QUICK | settings, training)
+        RunRequest(place / str(number), method, seed, QUICK | settings, training)
         for number, (method, seed, settings, training) in enumerate(wanted)
     ]
 
@@ -43,7 +43,7 @@ def test_they_are_the_runs_alone(data, tmp_path):
         ("two-scale", 0, {"residual_variance": 0.9}, None),
         ("local", 0, {}, 30),
     )
-    runs = fit_requests(Dataset(data), wanted)
+    runs = fit_runs(Dataset(data), wanted)
     for request, run in zip(wanted, runs, strict=True):
         assert run.path == request.out
         alone = fit_run(
@@ -66,7 +66,7 @@ def test_equal_representations_of_a_split_are_fitted_once(data, tmp_path, fits):
         ("local", 0, {"learning_rate": 1e-2}, None),
         ("local", 1, {}, None),
     )
-    runs = fit_requests(Dataset(data), wanted)
+    runs = fit_runs(Dataset(data), wanted)
     # Seed 0: the input, local's output, two-scale's two stages; seed 1: input and output.
     assert len(fits) == 6
     times = [run.metrics["timings"]["pca_input"] for run in runs[:3]]
@@ -83,7 +83,7 @@ def test_what_differs_is_fitted_anew(data, tmp_path, fits, solver):
         ("overlap", 0, {"solver": solver}, None),
         ("local", 0, {"solver": solver}, 30),
     )
-    fit_requests(Dataset(data), wanted)
+    fit_runs(Dataset(data), wanted)
     assert len(fits) == 7
 
 
@@ -95,10 +95,10 @@ def test_a_run_that_fails_is_reported_and_the_others_appear(data, tmp_path):
         ("two-scale", 0, {}, None),
     )
     reported = []
-    runs = fit_requests(
+    runs = fit_runs(
         Dataset(data), wanted, on_error=lambda request, error: reported.append((request, error))
     )
-    assert [run is not None for run in runs] == [True, False, True]
+    assert [run.path.name for run in runs] == ["0", "2"]
     ((request, error),) = reported
     assert request is wanted[1]
     assert "coarse_factor" in str(error)
@@ -108,7 +108,7 @@ def test_a_run_that_fails_is_reported_and_the_others_appear(data, tmp_path):
 def test_without_a_place_for_errors_nothing_appears(data, tmp_path):
     wanted = requests(tmp_path / "new", ("local", 0, {}, None), ("local", 0, {"patches": 9}, None))
     with pytest.raises(TwoscaleError, match="patches"):
-        fit_requests(Dataset(data), wanted)
+        fit_runs(Dataset(data), wanted)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -129,12 +129,12 @@ def test_a_member_that_diverges_does_not_take_the_others_with_it(data, tmp_path)
                 validate(self) * (math.nan if self.task.plan.learning_rate == failing else 1)
             ),
         )
-        runs = fit_requests(
+        runs = fit_runs(
             Dataset(data), wanted, on_error=lambda request, error: reported.append(request)
         )
     assert reported == [wanted[1]]
-    assert runs[1] is None
-    assert runs[0].metrics["mre"] == runs[2].metrics["mre"]
+    assert len(runs) == 2
+    assert runs[0].metrics["mre"] == runs[1].metrics["mre"]
 
 
 def test_a_finished_run_is_there_before_the_others_are_done(data, tmp_path):
@@ -145,7 +145,7 @@ def test_a_finished_run_is_there_before_the_others_are_done(data, tmp_path):
         if stage == "training" and wanted[0].out.exists():
             seen.append(stage)
 
-    fit_requests(
+    fit_runs(
         Dataset(data),
         wanted,
         progress=progress,
@@ -155,7 +155,7 @@ def test_a_finished_run_is_there_before_the_others_are_done(data, tmp_path):
 
 
 def test_too_many_for_the_device_are_trained_one_by_one(data, tmp_path, monkeypatch):
-    train = together.train_members
+    train = driver.train_members
 
     def small_device(tasks, contexts, **options):
         if len(tasks) > 1:
@@ -164,7 +164,7 @@ def test_too_many_for_the_device_are_trained_one_by_one(data, tmp_path, monkeypa
 
     wanted = requests(tmp_path, ("local", 0, {}, None), ("local", 1, {}, None))
     reported = []
-    monkeypatch.setattr(together, "train_members", small_device)
-    runs = fit_requests(Dataset(data), wanted, on_error=lambda *error: reported.append(error))
+    monkeypatch.setattr(driver, "train_members", small_device)
+    runs = fit_runs(Dataset(data), wanted, on_error=lambda *error: reported.append(error))
     assert not reported
     assert [run.metrics["trained_together"] for run in runs] == [1, 1]

@@ -8,7 +8,7 @@ from tests.cli.outcome import refused
 from tests.surrogate.tiny import RECORD
 from twoscale import TwoscaleError
 from twoscale.data import Dataset
-from twoscale.run import fit_run, fit_runs
+from twoscale.run import RunRequest, fit_run, fit_runs
 
 QUICK = ("--method", "local", "--set", "epochs=2")
 SETTINGS = {"epochs": 2}
@@ -59,7 +59,8 @@ def test_one_seed_of_a_list_gets_a_folder_too(twoscale, data, tmp_path):
 def test_runs_together_are_the_runs_alone(data, tmp_path):
     dataset = Dataset(data)
     options = {"method": "two-scale", "settings": SETTINGS, "device": "cpu"}
-    together = fit_runs(dataset, {seed: tmp_path / f"{seed}" for seed in (0, 4)}, **options)
+    requests = [RunRequest(tmp_path / f"{k}", "two-scale", k, SETTINGS) for k in (0, 4)]
+    together = fit_runs(dataset, requests, device="cpu")
     for run in together:
         seed = run.config["seed"]
         alone = fit_run(dataset, tmp_path / f"alone-{seed}", seed=seed, **options)
@@ -121,9 +122,10 @@ def test_one_seed_that_fails_leaves_nothing_of_any(data, tmp_path, failing, erro
         if fitted.surrogate.seed == failing:
             raise error("boom")
 
-    outs = {seed: tmp_path / "new" / f"seed-{seed}" for seed in range(3)}
+    folder = tmp_path / "new"
+    requests = [RunRequest(folder / f"seed-{k}", "local", k, SETTINGS) for k in range(3)]
     with pytest.raises(error, match="boom"):
-        fit_runs(Dataset(data), outs, method="local", settings=SETTINGS, illustrate=illustrate)
+        fit_runs(Dataset(data), requests, illustrate=illustrate)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -149,7 +151,8 @@ def test_a_kill_between_two_runs_costs_no_training(data, tmp_path, monkeypatch):
 
     monkeypatch.setattr(Checkpoint, "due", lambda self: True)
     monkeypatch.setattr(Checkpoint, "worthwhile", lambda self: True)
-    outs = {seed: tmp_path / "r" / f"seed-{seed}" for seed in range(3)}
+    folder, settings = tmp_path / "r", {"epochs": 2}
+    requests = [RunRequest(folder / f"seed-{k}", "local", k, settings) for k in range(3)]
     commit, committed = Output.commit, []
 
     def killed(output):
@@ -162,15 +165,9 @@ def test_a_kill_between_two_runs_costs_no_training(data, tmp_path, monkeypatch):
         patch.setattr(Output, "commit", killed)
         patch.setattr(WorkFolder, "remove", WorkFolder.release)
         with pytest.raises(Killed):
-            fit_runs(Dataset(data), outs, method="local", settings={"epochs": 2})
+            fit_runs(Dataset(data), requests)
     told = []
-    runs = fit_runs(
-        Dataset(data),
-        outs,
-        method="local",
-        settings={"epochs": 2},
-        progress=lambda stage, *rest: told.append(stage),
-    )
+    runs = fit_runs(Dataset(data), requests, progress=lambda stage, *rest: told.append(stage))
     assert [run.surrogate.seed for run in runs] == [0, 1, 2]
     assert "training" not in told
     assert names(tmp_path / "r") == ["seed-0", "seed-1", "seed-2"]

@@ -24,7 +24,6 @@ from twoscale.search.on_workers import FitCandidates, FitRequest, FitterOnWorker
 from twoscale.search.policy import search
 from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Outcome
-from twoscale.surrogate.inputs import Pair
 
 QUICK = {"predictor": "affine", "symmetries": "none"}  # a search of few candidates
 OPTIONS = {"seed": 0, "device": "cpu", "problem": None, "periodic": None}
@@ -34,7 +33,7 @@ OPTIONS = {"seed": 0, "device": "cpu", "problem": None, "periodic": None}
 def pairs(dataset, workers):
     split = split_dataset(dataset, seed=0)
     found = split_pairs(dataset, split, stored=True, workers=workers)
-    return Pair(*found.training), Pair(*found.validation)
+    return found.training, found.validation
 
 
 def space_of(pairs):
@@ -118,7 +117,7 @@ def test_a_candidate_that_cannot_be_fitted_is_a_result(pairs, workers):
 def test_fields_are_loaded_where_they_fit(pairs, memory, loads):
     work = FitCandidates(space_of(pairs), *pairs, OPTIONS, memory)
     result = work(FitRequest(Candidate(), None, least=math.inf))
-    assert in_memory(work.fitter.training.outputs.source) == loads
+    assert in_memory(work.fitter.training.outputs.fields) == loads
     assert result.outcome.error < 1
     assert "weights.safetensors" in result.files
     assert work(FitRequest(Candidate(), None, least=result.outcome.error)).files is None

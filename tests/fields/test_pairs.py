@@ -1,8 +1,7 @@
 import pytest
 import torch
 
-from tests.sources import ChunkSource
-from twoscale.fields.pairs import paired_chunks
+from tests.sources import ChunkSource, field_pairs
 
 
 class Source(ChunkSource):
@@ -28,7 +27,7 @@ class Source(ChunkSource):
 def test_batches_hold_the_same_samples(first, second, lengths):
     inputs = torch.arange(10.0).reshape(10, 1, 1, 1)
     outputs = inputs.expand(10, 2, 3, 3)
-    batches = list(paired_chunks(Source(inputs, first), Source(outputs, second)))
+    batches = list(field_pairs(Source(inputs, first), Source(outputs, second)).chunks())
     assert [len(one) for one, _ in batches] == lengths
     assert all(torch.equal(one[:, 0, 0, 0], other[:, 1, 2, 2]) for one, other in batches)
     assert torch.equal(torch.cat([one for one, _ in batches]), inputs)

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from tests.finetuning.affine import AffineDecoder, Coupled, make_batch
-from tests.sources import ChunkSource
+from tests.sources import ChunkSource, field_pairs
 from twoscale.finetuning.objective import FieldObjective
 from twoscale.finetuning.terms import FieldTerm, SpectralTerm, code_term
 from twoscale.math.measures import in_unit, relative_l2, trace_error
 from twoscale.math.traces import TRACES
-from twoscale.operators.context import FieldPairs, FitContext
+from twoscale.operators.fitting import FitOptions
 from twoscale.problems.measures import flux_trace_error, residual_rms
 
 TRACED = ("reconstruction", "value", "normal_derivative")
@@ -55,8 +55,8 @@ def make_objective(decoder, names, space, *, batch=None):
     objective.weights = {name: 0.3 + k for k, name in enumerate(names)}
     objective.set_share(0.7)
     operator = SimpleNamespace(inputs=SimpleNamespace(encode=lambda fields: fields.flatten(1)))
-    fields = FieldPairs(Source(batch.inputs, 5), Source(batch.truth, 4))
-    return objective, objective.pairs(operator, fields, FitContext())
+    fields = field_pairs(Source(batch.inputs, 5), Source(batch.truth, 4))
+    return objective, objective.pairs(operator, fields, FitOptions())
 
 
 @pytest.fixture(params=[1, 2, 3], ids=lambda channels: f"{channels} channels")

@@ -12,7 +12,7 @@ from tests.conftest import make_poisson
 from twoscale import Darcy, Grid, Poisson, TwoScale, TwoscaleError
 from twoscale.networks import DenseNetwork, FNO2d
 from twoscale.runtime.memory import peak_memory
-from twoscale.training import Pairs, Plan, train
+from twoscale.training import CodePairs, Plan, train
 from twoscale_lab.bench import BENCHMARKS, Comparison, Setup, measure, peers, run_benchmarks, using
 
 SMALL = Setup(torch.device("cpu"), "small")
@@ -98,7 +98,7 @@ def test_the_dataloader_peer_has_our_weights_and_our_order():
         torch.testing.assert_close(ours(fields[0]), plain(fields[0]))
     settings = {"epochs": 3, "batch_size": 4, "learning_rate": 1e-3, "weight_decay": 1e-4}
     plan = Plan(**settings, patience=5, evaluation_batch=64)
-    history = train(ours, Pairs(*pair), Pairs(*held_out), functional.mse_loss, plan, seed=3)
+    history = train(ours, CodePairs(*pair), CodePairs(*held_out), functional.mse_loss, plan, seed=3)
     epochs = []
     done = epochs.append
     peers.train_with_dataloader(

@@ -4,12 +4,13 @@ import pytest
 import torch
 
 from tests.representation.contract import Chunks
+from tests.sources import field_pairs, fit_on
 from tests.surrogate.tiny import STAGES, TINY, build, make
 from twoscale import METHODS, Grid, TwoscaleError
 from twoscale.domain.space import Space
 from twoscale.fields.source import ArraySource
 from twoscale.operators import operators as operators_module
-from twoscale.operators.context import FieldPairs, FitContext
+from twoscale.operators.fitting import FitRecord
 from twoscale.operators.operators import FieldOperator
 
 any_method = pytest.mark.parametrize("method", METHODS)
@@ -21,8 +22,8 @@ def fitted(pairs):
     """Every method's operator, fitted, with what accompanied the fit."""
     operators = {}
     for method in METHODS:
-        context = FitContext(seed=1)
-        operators[method] = (build(method).fit(*pairs, context), context)
+        record = FitRecord()
+        operators[method] = (fit_on(build(method), *pairs, record, seed=1), record)
     return operators
 
 
@@ -39,9 +40,9 @@ def test_an_operator_maps_fields_to_fields(method, fitted, poisson16):
 @any_method
 def test_fitting_leaves_the_fields_unchanged(method, poisson16):
     x, u = poisson16.batch.inputs.clone(), poisson16.batch.outputs.clone()
-    training = FieldPairs(ArraySource(x[:100]), ArraySource(u[:100]))
-    validation = FieldPairs(ArraySource(x[100:]), ArraySource(u[100:]))
-    build(method).fit(training, validation, FitContext())
+    training = field_pairs(ArraySource(x[:100]), ArraySource(u[:100]))
+    validation = field_pairs(ArraySource(x[100:]), ArraySource(u[100:]))
+    fit_on(build(method), training, validation)
     assert torch.equal(x, poisson16.batch.inputs)
     assert torch.equal(u, poisson16.batch.outputs)
 
@@ -70,9 +71,9 @@ def test_incomplete_weights_are_refused(method, fitted):
 def test_chunked_sources_give_nearly_the_same_operator(method, pairs, fitted, poisson16):
     """Only sums are taken in another order."""
     training, validation = (
-        FieldPairs(Chunks(part.inputs.fields), Chunks(part.outputs.fields)) for part in pairs
+        field_pairs(Chunks(part.inputs.tensor()), Chunks(part.outputs.tensor())) for part in pairs
     )
-    operator = build(method).fit(training, validation, FitContext(seed=1))
+    operator = fit_on(build(method), training, validation, seed=1)
     with torch.no_grad():
         expected = fitted[method][0](poisson16.batch.inputs[150:])
         got = operator(poisson16.batch.inputs[150:])
@@ -96,10 +97,7 @@ def test_every_training_leaves_its_history(method, fitted):
 @any_method
 def test_progress_names_the_stages(method, pairs):
     stages = []
-    context = FitContext(
-        progress=lambda stage, done, total, remark: stages.append((stage, done, total))
-    )
-    build(method).fit(*pairs, context)
+    fit_on(build(method), *pairs, progress=lambda *told: stages.append(told[:3]))
     epochs = TINY[method]["epochs"]
     assert ("training", epochs, epochs) in stages
     assert ("representations", 2, 2) in stages
@@ -145,7 +143,7 @@ def test_a_latent_operator_encodes_predicts_and_decodes(fitted, poisson16):
 def test_encoded_pairs_are_the_codes_of_both_sides(fitted, pairs):
     operator, _ = fitted["two-scale"]
     codes = operator.encode_pairs(pairs[1])
-    x, u = pairs[1].inputs.fields, pairs[1].outputs.fields
+    x, u = pairs[1].inputs.tensor(), pairs[1].outputs.tensor()
     torch.testing.assert_close(codes.inputs, operator.inputs.encode(x))
     torch.testing.assert_close(codes.targets, operator.outputs.encode(u))
 
@@ -153,8 +151,8 @@ def test_encoded_pairs_are_the_codes_of_both_sides(fitted, pairs):
 @pytest.mark.parametrize("objective", ["vector", "block-balanced", "score-normalised"])
 def test_the_objective_is_what_is_minimised(objective, pairs):
     """The recorded validation loss is the objective's own formula on the kept weights."""
-    context = FitContext()
-    operator = build("two-scale", objective=objective).fit(*pairs, context)
+    record = FitRecord()
+    operator = fit_on(build("two-scale", objective=objective), *pairs, record)
     training, held_out = (operator.encode_pairs(part) for part in pairs)
     with torch.no_grad():
         error = operator.predictor(held_out.inputs) - held_out.targets
@@ -165,16 +163,16 @@ def test_the_objective_is_what_is_minimised(objective, pairs):
     else:
         coarse, residual = error.split(operator.outputs.block_sizes, 1)
         expected = 0.5 * coarse.square().mean() + 0.5 * residual.square().mean()
-    best = min(context.histories["training"]["validation_loss"])
+    best = min(record.histories["training"]["validation_loss"])
     assert best == pytest.approx(float(expected), rel=1e-4)
 
 
 def test_the_representations_see_the_training_fields_only(pairs):
     """Other validation fields change neither side's PCA."""
     training, validation = pairs
-    noise = FieldPairs(*(ArraySource(torch.randn(10, 1, 16, 16)) for _ in range(2)))
-    one = build("two-scale").fit(training, validation, FitContext()).state_dict()
-    two = build("two-scale").fit(training, noise, FitContext()).state_dict()
+    noise = field_pairs(*(ArraySource(torch.randn(10, 1, 16, 16)) for _ in range(2)))
+    one = fit_on(build("two-scale"), training, validation).state_dict()
+    two = fit_on(build("two-scale"), training, noise).state_dict()
     for name in one:
         if name.startswith(("inputs.", "outputs.")):
             assert torch.equal(one[name], two[name]), name

@@ -3,8 +3,9 @@ import pytest
 import torch
 from sklearn.linear_model import Ridge
 
-from twoscale.predictors import CodePairs, fit_affine
+from twoscale.predictors import fit_affine
 from twoscale.predictors.affine import STRENGTH_COUNT
+from twoscale.training import CodePairs
 
 PLAIN = torch.eye(4, dtype=torch.float64)
 

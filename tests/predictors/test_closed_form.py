@@ -7,8 +7,9 @@ from torch import nn
 from tests.surrogate.linear import LinearDecoder
 from twoscale import TwoscaleError
 from twoscale.domain.symmetries import MIRRORS
-from twoscale.operators.context import FitContext, train_members
-from twoscale.predictors import Affine, AffineMLP, ImagePairs, Kernel, closed_form
+from twoscale.operators.fitting import FitOptions, FitRecord, train_members
+from twoscale.predictors import Affine, AffineMLP, Kernel, closed_form
+from twoscale.training import CodePairs
 
 NETWORK = {
     "hidden_layers": 1,
@@ -34,7 +35,7 @@ def bent(x):
 
 def make_pairs(samples, seed, target=bent):
     x = torch.randn(samples, 3, generator=torch.Generator().manual_seed(seed))
-    return ImagePairs(x, target(x))
+    return CodePairs(x, target(x))
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +49,10 @@ def pairs():
 
 
 def fit(name, pairs, decoder):
-    predictor, context = MAKERS[name](), FitContext(seed=3)
-    task = predictor.prepare(*pairs, decoder, context.seed)
+    predictor = MAKERS[name]()
+    task = predictor.prepare(*pairs, decoder, 3)
     if task is not None:
-        train_members([task], [context])
+        train_members([task], [(FitOptions(3), FitRecord())])
     predictor.complete()
     return predictor
 
@@ -114,7 +115,7 @@ def test_what_bends_needs_more_than_an_affine_map(fitted, pairs, decoder):
 
 def test_an_affine_map_is_reproduced(decoder):
     pairs = make_pairs(40, 0, lambda x: x @ torch.rand(3, 3) + 1), None
-    pairs = pairs[0], ImagePairs(pairs[0].inputs[:9], pairs[0].targets[:9])
+    pairs = pairs[0], CodePairs(pairs[0].inputs[:9], pairs[0].targets[:9])
     assert fit("affine", pairs, decoder).chosen["validation_error"] < 1e-6
 
 
@@ -139,7 +140,7 @@ def test_a_network_that_does_not_help_is_dropped(pairs, decoder):
     straight.prepare(*pairs, decoder, 0)
     with torch.no_grad():
         base = straight(pairs[1].inputs)
-        validation = ImagePairs(pairs[1].inputs, 2 * base - pairs[1].targets)
+        validation = CodePairs(pairs[1].inputs, 2 * base - pairs[1].targets)
     predictor = fit("affine-mlp", (training, validation), decoder)
     assert predictor.chosen["correction_kept"] is False
     with torch.no_grad():
@@ -187,7 +188,7 @@ def test_the_number_of_samples_may_be_limited(pairs, decoder):
 
 def test_a_limit_counts_samples_not_their_images(pairs, decoder):
     inputs, targets = (torch.cat([codes] * 4) for codes in (pairs[0].inputs, pairs[0].targets))
-    training = ImagePairs(inputs, targets, MIRRORS)
+    training = CodePairs(inputs, targets, group=MIRRORS)
     limited = Kernel(kernel="matern-5/2", length_scale=1.0, ridge=1e-3, kernel_samples=20)
     limited.prepare(training, pairs[1], decoder, 0)
     centres = limited.regression.centres.unflatten(0, (4, 20))

@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from tests.covering import covering
+from tests.sources import field_pairs, fit_on
 from twoscale import Chain, Conforming, GlobalPCA, Grid, PatchPCA, Surrogate, ThreeScale, TwoScale
 from twoscale.domain.space import Space
 from twoscale.fields.source import ArraySource
-from twoscale.operators.assembly import Assembly
-from twoscale.operators.context import FieldPairs, FitContext
+from twoscale.operators.spec import SurrogateSpec
 from twoscale.predictors import (
     FNO,
     MLP,
@@ -69,7 +69,7 @@ def few_pairs(poisson16):
     """Training and validation pairs of 40 and 10 samples, for what any training must keep."""
     x, u = poisson16.batch
     parts = slice(40), slice(40, 50)
-    return tuple(FieldPairs(ArraySource(x[part]), ArraySource(u[part])) for part in parts)
+    return tuple(field_pairs(ArraySource(x[part]), ArraySource(u[part])) for part in parts)
 
 
 def make(name, **arguments):
@@ -85,14 +85,14 @@ def test_every_predictor_is_combined():
 def test_any_three_parts_are_fitted_described_and_restored(
     inputs, predictor, outputs, few_pairs, poisson16
 ):
-    parts = Assembly(INPUTS[inputs](), make(predictor), OUTPUTS[outputs]())
-    operator = parts.operator().fit(*few_pairs, FitContext())
+    parts = SurrogateSpec(INPUTS[inputs](), make(predictor), OUTPUTS[outputs]())
+    operator = fit_on(parts.operator(), *few_pairs)
     x = poisson16.batch.inputs[150:156]
     with torch.no_grad():
         expected = operator(x)
     assert expected.shape == x.shape
     assert bool(torch.isfinite(expected).all())
-    again = Assembly.from_description(parts.describe()).operator()
+    again = SurrogateSpec.from_description(parts.describe()).operator()
     again.restore(operator.state_dict(), Space(Grid.square(16)), Space(Grid.square(16)))
     with torch.no_grad():
         assert torch.equal(again(x), expected)
@@ -103,22 +103,24 @@ def test_any_three_parts_are_fitted_described_and_restored(
     covering(INPUTS, TINY, SOME_OUTPUTS, OBJECTIVES),
 )
 def test_any_objective(inputs, predictor, outputs, objective, few_pairs, poisson16):
-    parts = Assembly(INPUTS[inputs](), make(predictor, objective=objective), OUTPUTS[outputs]())
-    operator = parts.operator().fit(*few_pairs, FitContext())
+    parts = SurrogateSpec(
+        INPUTS[inputs](), make(predictor, objective=objective), OUTPUTS[outputs]()
+    )
+    operator = fit_on(parts.operator(), *few_pairs)
     with torch.no_grad():
         assert bool(torch.isfinite(operator(poisson16.batch.inputs[150:])).all())
 
 
 @some_three
 def test_with_symmetries(inputs, predictor, outputs, few_pairs, poisson16):
-    parts = Assembly(
+    parts = SurrogateSpec(
         INPUTS[inputs](),
         make(predictor),
         OUTPUTS[outputs](),
         symmetries="square",
         average_symmetries=True,
     )
-    operator = parts.operator().fit(*few_pairs, FitContext())
+    operator = fit_on(parts.operator(), *few_pairs)
     x = poisson16.batch.inputs[150:153]
     with torch.no_grad():
         turned = operator(x.rot90(1, (2, 3)))
@@ -130,14 +132,14 @@ def test_channels_and_grids_may_differ(inputs, predictor, outputs, generator):
     """Three channels on 12 x 9 nodes to two on 17 x 14, periodic columns."""
     spaces = (Space(Grid((12, 9)), 3), Space(Grid((17, 14), periodic=(False, True)), 2))
     made = [torch.randn(40, *space.shape, generator=generator) for space in spaces]
-    part = FieldPairs(*map(ArraySource, made), spaces)
+    part = field_pairs(*map(ArraySource, made), spaces)
     representation = TwoScale(patches=(2, 2), coarse_components=3, few_features=False)
-    parts = Assembly(
+    parts = SurrogateSpec(
         INPUTS[inputs](),
         make(predictor),
         WholeField() if outputs == "whole field" else representation,
     )
-    operator = parts.operator().fit(part, part, FitContext())
+    operator = fit_on(parts.operator(), part, part)
     with torch.no_grad():
         predicted = operator(made[0][:5])
     assert predicted.shape == (5, 2, 17, 14)
@@ -188,7 +190,7 @@ def test_any_combination_is_saved_and_loaded(predictor, arrays, tmp_path):
 
 def test_an_affine_map_of_whole_fields_learns_poisson(pairs, poisson16):
     """The solution is linear in the input; only the number of samples limits the fit."""
-    operator = Assembly(WholeField(), Affine(), WholeField()).operator().fit(*pairs, FitContext())
+    operator = fit_on(SurrogateSpec(WholeField(), Affine(), WholeField()).operator(), *pairs)
     x, u = (fields[150:] for fields in poisson16.batch)
     with torch.no_grad():
         assert float((operator(x) - u).norm() / u.norm()) < 0.05
@@ -209,8 +211,8 @@ def test_an_affine_map_of_whole_fields_learns_poisson(pairs, poisson16):
     ids=str,
 )
 def test_unusual_combinations_learn(inputs, predictor, outputs, pairs, poisson16):
-    operator = Assembly(INPUTS[inputs](), predictor, OUTPUTS[outputs]()).operator()
-    operator.fit(*pairs, FitContext())
+    operator = SurrogateSpec(INPUTS[inputs](), predictor, OUTPUTS[outputs]()).operator()
+    fit_on(operator, *pairs)
     x, u = (fields[150:] for fields in poisson16.batch)
     with torch.no_grad():
         error = float((operator(x) - u).norm() / (u - u.mean(0)).norm())

@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from tests.conftest import make_poisson
+from tests.sources import field_pairs
 from twoscale import Grid, Surrogate, TwoscaleError
 from twoscale.domain.space import Space
 from twoscale.domain.symmetries import MIRRORS, SQUARE
 from twoscale.fields.source import ArraySource
-from twoscale.operators.context import FieldPairs
 from twoscale.predictors import CodePredictor, Encoder
 from twoscale.predictors.field_predictor import _NumberedImages
 from twoscale.surrogate.together import fit_together
@@ -64,7 +64,7 @@ def test_it_learns(data):
     # Trained on the relative error of fields: that is what the validation loss is.
     predicted = torch.as_tensor(many.predict(data[2][0]))[:, None]
     decoder = many.operator_.outputs
-    pairs = FieldPairs(*(ArraySource(torch.as_tensor(one)[:, None]) for one in data[2]))
+    pairs = field_pairs(*(ArraySource(torch.as_tensor(one)[:, None]) for one in data[2]))
     nearest = decoder.decode(many.operator_.encode_pairs(pairs).targets)
     error = (predicted - nearest).flatten(1).norm(dim=1) / nearest.flatten(1).norm(dim=1)
     assert float(error.mean()) == pytest.approx(min(losses["validation_loss"]), rel=1e-3)

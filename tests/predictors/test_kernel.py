@@ -12,9 +12,10 @@ from twoscale.domain.symmetries import (
     TRANSPOSE,
     irreducible,
 )
-from twoscale.predictors import KERNELS, CodePairs, KernelRegression, fit_kernel
+from twoscale.predictors import KERNELS, KernelRegression, fit_kernel
 from twoscale.predictors import kernel as kernel_module
 from twoscale.predictors.kernel import LENGTH_SCALES, STRENGTH_COUNT, kernel_bytes
+from twoscale.training import CodePairs
 
 any_kernel = pytest.mark.parametrize("kind", KERNELS)
 GROUPS = {
@@ -210,6 +211,6 @@ def test_a_given_strength_needs_no_eigenvectors(group, draw, monkeypatch):
 
 
 def test_a_strength_too_small_for_cholesky_is_not_refused(pairs):
-    twice = CodePairs(*(codes.repeat(2, 1) for codes in vars(pairs[0]).values()))
+    twice = CodePairs(*(codes.repeat(2, 1) for codes in (pairs[0].inputs, pairs[0].targets)))
     regression, _ = fit_kernel(twice, pairs[1], PLAIN, strength=0.0)
     assert bool(torch.isfinite(regression(pairs[1].inputs)).all())

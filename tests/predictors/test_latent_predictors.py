@@ -3,12 +3,13 @@
 import pytest
 import torch
 
+from tests.sources import field_pairs, fit_on
 from tests.surrogate.tiny import STAGES, build
 from twoscale import Grid, TwoscaleError
 from twoscale.domain.space import Space
 from twoscale.domain.symmetries import SQUARE
 from twoscale.fields.source import ArraySource
-from twoscale.operators.context import FieldPairs, FitContext
+from twoscale.operators.fitting import FitRecord
 from twoscale.predictors import predictors
 from twoscale.representation.nearest import NearestCodes
 from twoscale.training.losses import OBJECTIVES
@@ -21,8 +22,8 @@ EQUIVARIANT = {"solver": "covariance", "symmetries": "square", "few_features": F
 @pytest.mark.parametrize("predictor", predictors())
 @pytest.mark.parametrize("method", ["global", "local", "overlap", "two-scale", "three-scale"])
 def test_every_latent_method_takes_every_predictor(method, predictor, pairs, poisson16):
-    context = FitContext()
-    operator = build(method, predictor=predictor).fit(*pairs, context)
+    record = FitRecord()
+    operator = fit_on(build(method, predictor=predictor), *pairs, record)
     x = poisson16.batch.inputs[:5]
     with torch.no_grad():
         expected = operator(x)
@@ -32,13 +33,13 @@ def test_every_latent_method_takes_every_predictor(method, predictor, pairs, poi
     with torch.no_grad():
         assert torch.equal(restored(x), expected)
     inputs = {"pca_input"} if predictors()[predictor].reads_fields else set()
-    assert set(context.clock.seconds) == STAGES[method] - inputs
-    assert ("training" in context.histories) == (predictor not in CLOSED_FORMS)
+    assert set(record.clock.seconds) == STAGES[method] - inputs
+    assert ("training" in record.histories) == (predictor not in CLOSED_FORMS)
 
 
 @pytest.mark.parametrize("predictor", predictors())
 def test_refinement_follows_any_predictor(predictor, pairs, poisson16):
-    operator = build("refinement", predictor=predictor).fit(*pairs, FitContext())
+    operator = fit_on(build("refinement", predictor=predictor), *pairs)
     with torch.no_grad():
         assert operator(poisson16.batch.inputs[:3]).shape == (3, 1, 16, 16)
 
@@ -46,8 +47,8 @@ def test_refinement_follows_any_predictor(predictor, pairs, poisson16):
 @pytest.mark.parametrize("predictor", predictors())
 def test_the_field_objective_learns_the_nearest_codes(predictor, pairs):
     operator = build("two-scale", predictor=predictor, objective="field")
-    operator.fit(*pairs, FitContext())
-    fields = pairs[1].outputs.fields
+    fit_on(operator, *pairs)
+    fields = pairs[1].outputs.tensor()
     expected = NearestCodes(operator.outputs)(fields)
     assert torch.equal(operator.encode_pairs(pairs[1]).targets, expected)
 
@@ -55,10 +56,12 @@ def test_the_field_objective_learns_the_nearest_codes(predictor, pairs):
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("predictor", predictors())
 def test_every_predictor_learns_a_constant(predictor, objective, pairs, poisson16):
-    values = [ArraySource(torch.full(one.inputs.shape, 2.5)) for one in pairs]
-    constant = [FieldPairs(one.inputs, fields) for one, fields in zip(pairs, values, strict=True)]
+    values = [ArraySource(torch.full(one.inputs.fields.shape, 2.5)) for one in pairs]
+    constant = [
+        field_pairs(one.inputs.fields, fields) for one, fields in zip(pairs, values, strict=True)
+    ]
     operator = build("two-scale", predictor=predictor, objective=objective)
-    operator.fit(*constant, FitContext())
+    fit_on(operator, *constant)
     with torch.no_grad():
         predicted = operator(poisson16.batch.inputs[150:])
     torch.testing.assert_close(predicted, torch.full_like(predicted, 2.5))
@@ -68,7 +71,7 @@ def test_poisson_is_affine(pairs, poisson16):
     """The whole error of the affine map is that of the two representations."""
     full = {"input_variance": 1.0, "output_variance": 1.0}
     operator = build("global", predictor="affine", symmetries="square", **full)
-    operator.fit(*pairs, FitContext())
+    fit_on(operator, *pairs)
     x, u = (fields[150:] for fields in poisson16.batch)
     with torch.no_grad():
         error = float((operator(x) - u).norm() / u.norm())
@@ -90,8 +93,8 @@ def test_with_symmetries_a_closed_form_turns_with_its_input(predictor, pairs, po
     new = poisson16.batch.inputs[150:160]
     plain = build("two-scale", predictor=predictor, **EQUIVARIANT | {"symmetries": "none"})
     symmetric = build("two-scale", predictor=predictor, **EQUIVARIANT)
-    assert turned_apart(plain.fit(*pairs, FitContext()), new) > 0.01
-    assert turned_apart(symmetric.fit(*pairs, FitContext()), new) < 1e-4
+    assert turned_apart(fit_on(plain, *pairs), new) > 0.01
+    assert turned_apart(fit_on(symmetric, *pairs), new) < 1e-4
 
 
 @pytest.mark.parametrize("predictor", predictors())
@@ -99,7 +102,7 @@ def test_averaged_predictions_turn_with_their_input_whatever_the_predictor(
     predictor, pairs, poisson16
 ):
     options = {"predictor": predictor, "symmetries": "square"}
-    operator = build("local", average_symmetries=True, **options).fit(*pairs, FitContext())
+    operator = fit_on(build("local", average_symmetries=True, **options), *pairs)
     new = poisson16.batch.inputs[150:160]
     assert turned_apart(operator, new) < 1e-5
     single = build("local", **options).restore(operator.state_dict(), SPACE, SPACE)
@@ -109,18 +112,18 @@ def test_averaged_predictions_turn_with_their_input_whatever_the_predictor(
 
 
 def test_symmetries_multiply_the_training_codes(pairs):
-    operator = build("local", symmetries="square", predictor="affine").fit(*pairs, FitContext())
+    operator = fit_on(build("local", symmetries="square", predictor="affine"), *pairs)
     codes = operator.encode_pairs(pairs[0], SQUARE)
     assert codes.inputs.shape[0] == codes.targets.shape[0] == 8 * 120
-    x = pairs[0].inputs.fields
+    x = pairs[0].inputs.tensor()
     for place, symmetry in enumerate(SQUARE):
         part = codes.inputs[120 * place : 120 * (place + 1)]
         torch.testing.assert_close(part, operator.inputs.encode(symmetry(x)))
 
 
 def test_representations_are_fitted_on_all_images(pairs):
-    operator = build("local", symmetries="square", predictor="affine").fit(*pairs, FitContext())
-    fields = pairs[0].outputs.fields
+    operator = fit_on(build("local", symmetries="square", predictor="affine"), *pairs)
+    fields = pairs[0].outputs.tensor()
     images = torch.cat([symmetry(fields) for symmetry in SQUARE])
     expected = build("local").outputs.fit(images, seed=1)
     got = operator.outputs
@@ -140,9 +143,9 @@ def test_images_count_as_training_fields():
 
 def test_a_rectangle_has_the_symmetries_that_fit(generator):
     x = torch.randn(40, 1, 8, 16, generator=generator)
-    fields = FieldPairs(ArraySource(x), ArraySource(x.cumsum(3)))
+    fields = field_pairs(ArraySource(x), ArraySource(x.cumsum(3)))
     operator = build("local", predictor="affine", symmetries="square", patches=2)
-    operator.fit(fields, fields, FitContext())
+    fit_on(operator, fields, fields)
     assert len(operator.group) == 4
     with torch.no_grad():
         assert operator(x).shape == x.shape

@@ -3,9 +3,9 @@ import torch
 
 from tests.surrogate.linear import LinearDecoder
 from twoscale import TwoscaleError
-from twoscale.operators.context import FitContext, train_members
+from twoscale.operators.fitting import FitOptions, FitRecord, train_members
 from twoscale.predictors import MLP
-from twoscale.training import Pairs
+from twoscale.training import CodePairs
 from twoscale.training.losses import CodeLoss, code_weights
 
 EPOCHS = 4
@@ -21,16 +21,16 @@ def make(layers=2, width=6, objective="block-balanced"):
 def make_pairs(samples, seed):
     generator = torch.Generator().manual_seed(seed)
     codes = torch.randn(samples, 3, generator=generator)
-    return Pairs(codes, torch.cat([codes, codes[:, :1] ** 2], 1))
+    return CodePairs(codes, torch.cat([codes, codes[:, :1] ** 2], 1))
 
 
 def decoder(shrink=(1.0, 1.0, 0.5, 0.1)):
     return LinearDecoder(torch.diag(torch.tensor(shrink)), [1, 3])
 
 
-def fitted(predictor, pairs, context, through=None):
-    task = predictor.prepare(*pairs, through or decoder(), context.seed)
-    train_members([task], [context])
+def fitted(predictor, pairs, record, through=None, seed=0):
+    task = predictor.prepare(*pairs, through or decoder(), seed)
+    train_members([task], [(FitOptions(seed), record)])
     predictor.complete()
     return predictor
 
@@ -38,15 +38,15 @@ def fitted(predictor, pairs, context, through=None):
 @pytest.fixture(scope="module")
 def fit():
     """A fitted predictor, its pairs and what accompanied the fit."""
-    pairs, context = (make_pairs(60, 0), make_pairs(20, 1)), FitContext(seed=3)
-    return fitted(make(), pairs, context), pairs, context
+    pairs, record = (make_pairs(60, 0), make_pairs(20, 1)), FitRecord()
+    return fitted(make(), pairs, record, seed=3), pairs, record
 
 
 @pytest.mark.parametrize("shrink", [(1.0, 1.0, 0.5, 0.1), (0.0, 0.0, 0.0, 0.0)])
 def test_fields_that_are_all_alike_are_learned_as_codes(shrink):
     inputs = make_pairs(60, 0).inputs
-    pairs = (Pairs(inputs, torch.zeros(60, 4)), Pairs(inputs[:20], torch.zeros(20, 4)))
-    predictor = fitted(make(objective="field"), pairs, FitContext(), decoder(shrink))
+    pairs = (CodePairs(inputs, torch.zeros(60, 4)), CodePairs(inputs[:20], torch.zeros(20, 4)))
+    predictor = fitted(make(objective="field"), pairs, FitRecord(), decoder(shrink))
     assert predictor(inputs).shape == (60, 4)
     assert bool(torch.isfinite(predictor(inputs)).all())
 
@@ -59,9 +59,9 @@ def test_it_maps_codes_to_codes_through_its_hidden_layers(fit):
 
 
 def test_the_fit_is_timed_recorded_and_minimises_its_objective(fit):
-    predictor, (training, held_out), context = fit
-    assert set(context.clock.seconds) == {"training"}
-    history = context.histories["training"]
+    predictor, (training, held_out), record = fit
+    assert set(record.clock.seconds) == {"training"}
+    history = record.histories["training"]
     assert len(history["validation_loss"]) == EPOCHS
     variance = training.targets.var(0, unbiased=False)
     loss = CodeLoss(code_weights("block-balanced", [1, 3], variance))
@@ -80,19 +80,19 @@ def mixed():
 
 def test_the_field_objective_is_the_relative_mean_square_of_decoded_fields(mixed):
     training, held_out = make_pairs(60, 0), make_pairs(20, 1)
-    context = FitContext()
-    predictor = fitted(make(objective="field"), (training, held_out), context, mixed)
+    record = FitRecord()
+    predictor = fitted(make(objective="field"), (training, held_out), record, mixed)
     with torch.no_grad():
         error = mixed.decode(predictor(held_out.inputs)) - mixed.decode(held_out.targets)
         size = mixed.decode(training.targets).square().sum((1, 2, 3)).mean()
     expected = float(error.square().sum((1, 2, 3)).mean() / size)
-    history = context.histories["training"]
+    history = record.histories["training"]
     assert min(history["validation_loss"]) == pytest.approx(expected, rel=1e-3)
 
 
 def test_the_field_objective_leaves_a_network_from_codes_to_codes(mixed):
     pairs = make_pairs(60, 0), make_pairs(20, 1)
-    predictor = fitted(make(objective="field"), pairs, FitContext(), mixed)
+    predictor = fitted(make(objective="field"), pairs, FitRecord(), mixed)
     assert predictor(pairs[1].inputs).shape == (20, 4)
     restored = make(objective="field").restore(predictor.state_dict())
     with torch.no_grad():
@@ -104,7 +104,7 @@ def test_the_field_objective_is_learnt_better_than_by_another(mixed):
     pairs = make_pairs(200, 0), make_pairs(50, 1)
 
     def error(objective):
-        predictor = fitted(make(1, 20, objective), pairs, FitContext(), mixed)
+        predictor = fitted(make(1, 20, objective), pairs, FitRecord(), mixed)
         with torch.no_grad():
             wrong = predictor(pairs[1].inputs) - pairs[1].targets
         return float(mixed.decode(wrong).norm())
@@ -120,7 +120,7 @@ def test_the_state_is_that_of_the_network(fit):
 def test_restoring_gives_the_same_bits_whatever_the_order_of_the_tensors(hidden):
     """Files hold tensors in the order of their names as text: layer 10 before layer 2."""
     pairs = make_pairs(30, 0), make_pairs(10, 1)
-    predictor = fitted(make(*hidden), pairs, FitContext())
+    predictor = fitted(make(*hidden), pairs, FitRecord())
     state = predictor.state_dict()
     restored = make(*hidden).restore({name: state[name] for name in sorted(state)})
     with torch.no_grad():

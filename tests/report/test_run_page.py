@@ -11,6 +11,7 @@ import torch
 
 from tests.surrogate.tiny import make
 from twoscale.errors import TwoscaleWarning
+from twoscale.fields.pairs import Pairs
 from twoscale.fields.samples import as_samples, with_parameters
 from twoscale.report import run_charts, run_page, runs_page
 from twoscale.report.run_record import RunRecord
@@ -47,7 +48,7 @@ def record(shape=(1, 16, 16), inputs="fields", *, names=None, method="local", na
         {"device": "cpu", "device_name": "x86_64", "threads": 1, "twoscale": "0"},
         None,
         numbers,
-        measure_samples(surrogate, (seen, as_samples(u, "output")), numbers),
+        measure_samples(surrogate, Pairs(seen, as_samples(u, "output")), numbers),
     )
 
 

@@ -7,6 +7,7 @@ import torch
 from tests.surrogate.tiny import make
 from twoscale.domain.grid import Grid
 from twoscale.domain.patches import Seams
+from twoscale.fields.pairs import Pairs
 from twoscale.fields.samples import as_samples
 from twoscale.report import run_samples
 from twoscale.report.run_samples import measure_samples, most_samples
@@ -16,13 +17,14 @@ from twoscale.report.run_samples import measure_samples, most_samples
 def case(poisson16):
     x, u = poisson16.batch
     surrogate = make("local", predictor="affine", patches=2).fit(x[:150], u[:150])
-    test = (as_samples(x[150:], "input"), as_samples(u[150:], "output"))
+    test = Pairs(as_samples(x[150:], "input"), as_samples(u[150:], "output"))
     return surrogate, test, list(range(150, 200))
 
 
 def test_errors_are_those_of_the_samples(case):
-    surrogate, (inputs, outputs), numbers = case
-    found = measure_samples(surrogate, (inputs, outputs), numbers)
+    surrogate, test, numbers = case
+    inputs, outputs = test.inputs, test.outputs
+    found = measure_samples(surrogate, test, numbers)
     truth = outputs.tensor().double()
     error = surrogate.predict_fields(inputs.tensor()).double() - truth
     expected = error.flatten(1).norm(dim=1) / truth.flatten(1).norm(dim=1)
@@ -66,7 +68,7 @@ def test_lines_inside_of_patches_are_all_others(case):
     found = measure_samples(*case)
     assert set(found.jumps) == {"seams", "inside"}
     assert found.seam_ratio > 1, "plain patches have seams"
-    whole = make("global", predictor="affine").fit(*(side.tensor() for side in case[1]))
+    whole = make("global", predictor="affine").fit(*case[1].tensors())
     assert measure_samples(whole, *case[1:]).seams is None
 
 
@@ -81,11 +83,12 @@ def test_outliers_are_few_and_far(case):
 
 
 def test_samples_of_zeros_have_no_error_and_are_not_shown(case):
-    surrogate, (inputs, outputs), numbers = case
+    surrogate, test, numbers = case
+    inputs, outputs = test.inputs, test.outputs
     truth = outputs.tensor().clone()
     truth[4] = 0
-    found = measure_samples(surrogate, (inputs, as_samples(truth, "output")), numbers)
+    found = measure_samples(surrogate, Pairs(inputs, as_samples(truth, "output")), numbers)
     assert len(found.finite) == 49
     assert np.isfinite(found.worst.error)
     nothing = as_samples(torch.zeros_like(truth), "output")
-    assert measure_samples(surrogate, (inputs, nothing), numbers).median is None
+    assert measure_samples(surrogate, Pairs(inputs, nothing), numbers).median is None

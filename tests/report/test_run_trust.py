@@ -7,6 +7,7 @@ import pytest
 
 from tests.surrogate.tiny import make
 from twoscale import Darcy
+from twoscale.fields.pairs import Pairs
 from twoscale.fields.samples import as_samples
 from twoscale.report import run_trust
 from twoscale.report.run_samples import measure_samples
@@ -28,7 +29,7 @@ def case():
 
 
 def look(surrogate, x, u):
-    test = (as_samples(x, "input"), as_samples(u, "output"))
+    test = Pairs(as_samples(x, "input"), as_samples(u, "output"))
     return measure_samples(surrogate, test, list(range(len(x)))).trust
 
 
@@ -70,8 +71,7 @@ def test_what_does_not_apply_is_left_out(case):
     unknown = look(surrogate.with_problem(None), x, u)
     assert (unknown.radii, unknown.proofs) == (None, None)
     assert len(unknown.distances) == FRESH
-    untrusted = make("global", predictor="affine").fit(x, u)
-    untrusted.trust_ = None
+    untrusted = make("global", predictor="affine").fit(x, u, calibration=False)
     assert look(untrusted, x, u) is None
 
 

@@ -11,7 +11,7 @@ import twoscale
 from twoscale import Poisson, Surrogate
 from twoscale.data import Dataset, generate
 from twoscale.files import Checkpoint
-from twoscale.run import Request, Run, fit_requests, fit_run, fit_runs
+from twoscale.run import Run, RunRequest, fit_run, fit_runs
 from twoscale.run.pairs import reads_on_each_pass, split_pairs
 
 SETTINGS = {"epochs": 3, "hidden_width": 8}
@@ -40,41 +40,28 @@ def metrics(run):
 
 def test_a_run_is_the_fit_of_its_training_split(dataset, tmp_path):
     run = fit(dataset, tmp_path / "r", seed=2)
-    request = Request(tmp_path / "r", "local", 2, SETTINGS)
-    pairs = split_pairs(dataset, request.split(dataset), stored=False)
+    request = RunRequest(tmp_path / "r", "local", 2, SETTINGS)
     alone = Surrogate("local", device="cpu", seed=2, problem="poisson", **SETTINGS)
-    alone.fit(*pairs.training, validation=pairs.validation)
-    new = pairs.test[0].tensor()[:, 0].numpy()
+    data = split_pairs(dataset, request.split(dataset, None, alone), stored=False)
+    alone.fit(data.training.inputs, data.training.outputs, validation=data.validation)
+    new = data.test.inputs.tensor()[:, 0].numpy()
     np.testing.assert_array_equal(run.surrogate.predict(new), alone.predict(new))
     opened = Run.open(run.path, device="cpu")
     assert opened.config["hash"] == run.config["hash"]
-    assert opened.config["training_samples"] == len(pairs.training[0])
+    assert opened.config["training_samples"] == len(data.training)
     np.testing.assert_array_equal(opened.surrogate.predict(new), alone.predict(new))
 
 
 def test_many_fits_are_each_what_one_is(dataset, tmp_path):
     alone = [fit(dataset, tmp_path / f"alone-{seed}", seed=seed) for seed in range(2)]
-    requests = [Request(tmp_path / f"r-{seed}", "local", seed, SETTINGS) for seed in range(2)]
-    together = fit_requests(dataset, requests, device="cpu")
-    outs = {seed: tmp_path / f"s-{seed}" for seed in range(2)}
-    several = fit_runs(dataset, outs, method="local", settings=SETTINGS, device="cpu")
-    for one, two, three in zip(alone, together, several, strict=True):
-        assert one.config["hash"] == two.config["hash"] == three.config["hash"]
-        for other in (two, three):
-            found = metrics(other)
-            assert found.pop("trained_together") == 2
-            expected = metrics(one)
-            assert expected.pop("trained_together") == 1
-            assert found["mre"] == pytest.approx(expected["mre"], rel=1e-4)
-            assert found.keys() == expected.keys()
-
-
-def test_one_seed_of_several_is_one_run(dataset, tmp_path):
-    run = fit(dataset, tmp_path / "a", seed=1)
-    (other,) = fit_runs(
-        dataset, {1: tmp_path / "b"}, method="local", settings=SETTINGS, device="cpu"
-    )
-    assert weights(other) == weights(run)
+    requests = [RunRequest(tmp_path / f"r-{seed}", "local", seed, SETTINGS) for seed in range(2)]
+    together = fit_runs(dataset, requests, device="cpu")
+    for one, other in zip(alone, together, strict=True):
+        assert one.config["hash"] == other.config["hash"]
+        found, expected = metrics(other), metrics(one)
+        assert (found.pop("trained_together"), expected.pop("trained_together")) == (2, 1)
+        assert found["mre"] == pytest.approx(expected["mre"], rel=1e-4)
+        assert found.keys() == expected.keys()
 
 
 def test_a_run_that_was_killed_goes_on(dataset, tmp_path, monkeypatch):
@@ -110,8 +97,7 @@ def test_fields_that_are_too_large_are_read_on_each_pass(dataset, tmp_path):
     assert metrics(small)["mre"] == pytest.approx(metrics(whole)["mre"], rel=1e-4)
 
 
-def test_one_fit_does_not_pass_through_the_machinery_of_many(dataset, tmp_path):
-    """Many fits build on one fit, not the other way round."""
+def test_a_fit_enters_few_rooms(dataset, tmp_path):
     root, entered = Path(twoscale.__file__).parent, set()
 
     def note(frame, event, argument):
@@ -124,7 +110,6 @@ def test_one_fit_does_not_pass_through_the_machinery_of_many(dataset, tmp_path):
         fit(dataset, tmp_path / "r")
     finally:
         sys.setprofile(None)
-    assert {"run/fitting.py", "surrogate/surrogate.py", "operators/operators.py"} <= entered
-    assert not {"run/several.py", "surrogate/together.py"} & entered
+    assert {"run/fitting.py", "surrogate/driver.py", "operators/operators.py"} <= entered
     rooms = {name.split("/")[0] for name in entered}
     assert not {"search", "study", "report", "finetuning"} & rooms

@@ -11,7 +11,7 @@ from twoscale.predictors import Kernel
 from twoscale.search.auto import refused_symmetries
 from twoscale.search.fitting import FieldFitter, FirstFields
 from twoscale.search.record import HEADINGS, table_rows
-from twoscale.surrogate.inputs import Door
+from twoscale.surrogate.inputs import InputReader
 
 
 class Ticks:
@@ -121,7 +121,7 @@ def test_symmetries_that_the_data_do_not_have_are_not_used(poisson16):
     assert not any("set symmetries" in sentence for sentence in found.explanation)
     first = fit(x, u * slope, budget=0.1, symmetries="square", predictor="encoder", epochs=1)
     assert first.search.best.candidate.symmetries == "none"
-    pair = Door().pair(x, u * slope, None, "training")
+    pair = InputReader().pairs(x, u * slope, None, "training")
     assert refused_symmetries("mirror-rows", pair) == ""
 
 

@@ -16,7 +16,7 @@ from twoscale.runtime.tasks import Abandoned, Caller, called_by
 from twoscale.search.candidates import Candidate
 from twoscale.search.fitting import FieldFitter
 from twoscale.search.on_workers import FitCandidates, FitRequest, FitterOnWorkers
-from twoscale.surrogate.inputs import Door
+from twoscale.surrogate.inputs import InputReader
 
 QUICK = {"predictor": "affine"}  # a search of few candidates
 OPTIONS = {"seed": 0, "device": "cpu", "problem": None, "periodic": None}
@@ -30,8 +30,8 @@ def fields(poisson16):
 @pytest.fixture
 def sides(fields):
     """Training and validation pairs in memory."""
-    training, validation, _ = Door((False, False), None, None).parts(*fields, None, None, None, 0)
-    return training, validation
+    data = InputReader().split(*fields, seed=0)
+    return data.training, data.validation
 
 
 def found_by(fields, workers, **options):

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from tests.representation.contract import Chunks
+from tests.sources import field_pairs, fit_on
 from twoscale import Grid, Poisson, Surrogate
 from twoscale.errors import TwoscaleWarning
 from twoscale.methods.recipes import assemble, resolve
 from twoscale.networks import count_parameters
-from twoscale.operators.context import FieldPairs, FitContext
 from twoscale.surrogate.evaluation import evaluate_operator, warn_of_failure
 
 COMMON = Grid.square(16).partition((4, 4))
@@ -24,10 +24,10 @@ SEAM_KEYS = {
 def overlap(poisson16):
     """An operator whose native seams differ from the common ones, fitted for a moment."""
     x, u = poisson16.batch
-    pairs = FieldPairs(Chunks(x[:150]), Chunks(u[:150]))
+    pairs = field_pairs(Chunks(x[:150]), Chunks(u[:150]))
     settings = resolve("overlap", {"epochs": 2, "hidden_width": 8, "output_variance": 0.9})
     operator = assemble("overlap", settings).operator()
-    return operator.fit(pairs, pairs, FitContext())
+    return fit_on(operator, pairs, pairs)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def held_out(poisson16):
 
 def evaluate(operator, fields, *, predict=None, lengths=(50,), **options):
     x, u = fields
-    pairs = FieldPairs(Chunks(x, lengths), Chunks(u, lengths))
+    pairs = field_pairs(Chunks(x, lengths), Chunks(u, lengths))
     with torch.no_grad():
         options = {"problem": None, "names": ("0",)} | options
         return evaluate_operator(operator, predict or operator, pairs, common=COMMON, **options)
@@ -138,7 +138,7 @@ def test_errors_of_one_and_more_are_told(recwarn):
 
 @torch.no_grad()
 def test_relative_errors_of_zero_fields_are_none(overlap):
-    zeros = FieldPairs(Chunks(torch.ones(5, 1, 16, 16)), Chunks(torch.zeros(5, 1, 16, 16)))
+    zeros = field_pairs(Chunks(torch.ones(5, 1, 16, 16)), Chunks(torch.zeros(5, 1, 16, 16)))
     metrics = evaluate_operator(overlap, overlap, zeros, common=COMMON, problem=None, names=("0",))
     assert metrics["mre"] is None
     assert metrics["mae"] > 0

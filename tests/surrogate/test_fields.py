@@ -57,8 +57,8 @@ def test_results_have_the_axes_of_the_training_outputs(input_shape, output_shape
     loaded = Surrogate.load(tmp_path / "s", device="cpu")
     np.testing.assert_array_equal(loaded.predict(x[:3]), predicted)
     assert loaded.ranks_ == surrogate.ranks_
-    parts = list(loaded.predict_parts(x))
-    np.testing.assert_allclose(np.concatenate([one for _, one in parts]), loaded.predict(x))
+    parts = [loaded.predict(**given) for _, given in loaded.input_parts(x)]
+    np.testing.assert_allclose(np.concatenate(parts), loaded.predict(x))
 
 
 def test_a_single_channel_may_be_left_out_later(square):

@@ -85,8 +85,8 @@ def test_every_kind_of_input(fitted):
     assert isinstance(one, torch.Tensor)
     np.testing.assert_allclose(one.numpy(), batch[0], atol=1e-5)
     np.testing.assert_array_equal(fitted.predict(x[:2, None], resample=True), batch)
-    parts = list(fitted.predict_parts(x, resample=True))
-    np.testing.assert_allclose(np.concatenate([part for _, part in parts])[:2], batch, atol=1e-5)
+    parts = [fitted.predict(**given) for _, given in fitted.input_parts(x, resample=True)]
+    np.testing.assert_allclose(np.concatenate(parts)[:2], batch, atol=1e-5)
 
 
 def test_parameters_come_beside_fields_of_any_grid():

@@ -8,7 +8,7 @@ import pytest
 
 from tests.surrogate import tiny
 from twoscale import Surrogate, fit_together
-from twoscale.operators import context
+from twoscale.operators import fitting
 from twoscale.representation import GlobalPCA
 from twoscale.representation.block_pca import BlockPCA
 
@@ -274,10 +274,10 @@ class Meter:
 def meter(monkeypatch):
     """A device on which global PCA needs 7 GB, patches 4, networks on codes 3, on fields 5."""
     meter = Meter()
-    monkeypatch.setattr(context, "device_peak_gigabytes", lambda: meter.peak)
-    for module in ("operators.context", "surrogate.fitting", "surrogate.together"):
+    monkeypatch.setattr(fitting, "device_peak_gigabytes", lambda: meter.peak)
+    for module in ("operators.fitting", "surrogate.driver", "surrogate.surrogate"):
         monkeypatch.setattr(f"twoscale.{module}.reset_peak_memory", meter.forget)
-    fit, train = BlockPCA.fit, context.train_together
+    fit, train = BlockPCA.fit, fitting.train_together
 
     def fit_pca(self, *arguments, **options):
         meter.use(7.0 if isinstance(self, GlobalPCA) else 4.0)
@@ -288,7 +288,7 @@ def meter(monkeypatch):
         return train(tasks, name=name, **options)
 
     monkeypatch.setattr(BlockPCA, "fit", fit_pca)
-    monkeypatch.setattr(context, "train_together", train_networks)
+    monkeypatch.setattr(fitting, "train_together", train_networks)
     return meter
 
 

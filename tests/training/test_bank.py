@@ -7,7 +7,7 @@ import torch
 
 from twoscale import TwoscaleError
 from twoscale.networks import DenseNetwork
-from twoscale.training import Pairs, Plan, Task, train, train_together
+from twoscale.training import CodePairs, Plan, Task, train, train_together
 from twoscale.training.bank import MLPBank
 from twoscale.training.learner import ModuleLearner
 from twoscale.training.losses import CodeLoss
@@ -29,7 +29,7 @@ def make_task(seed, *, codes=(9, 7), hidden=(12, 10), samples=70, plan=PLAN, dev
 
     def pairs(count):
         inputs = torch.randn(count, codes[0], generator=generator)
-        return Pairs(inputs.to(device), (inputs @ mixing).tanh().to(device))
+        return CodePairs(inputs.to(device), (inputs @ mixing).tanh().to(device))
 
     network = DenseNetwork((codes[0], *hidden, codes[1]), seed=seed).to(device)
     loss = CodeLoss(torch.rand(codes[1], generator=generator).to(device))
@@ -117,7 +117,7 @@ def test_the_written_out_steps_are_those_of_automatic_differentiation(hidden, sa
 def _module_learner(tasks):
     (task,) = tasks
     learner = ModuleLearner(task.network, task.loss, task.plan, task.training.inputs.device)
-    return learner, Pairs(task.training.inputs[None], task.training.targets[None])
+    return learner, CodePairs(task.training.inputs[None], task.training.targets[None])
 
 
 def test_a_loss_of_any_kind_is_differentiated_automatically():

@@ -6,11 +6,11 @@ from torch import nn
 
 from tests.training.tools import START, make_pairs, make_plan, mean_square
 from twoscale.networks import DenseNetwork
-from twoscale.training import Pairs, Task, epochs, loop, train, train_together
+from twoscale.training import CodePairs, Task, epochs, loop, train, train_together
 
 
 def on_cuda(pairs):
-    return Pairs(pairs.inputs.cuda(), pairs.targets.cuda())
+    return CodePairs(pairs.inputs.cuda(), pairs.targets.cuda())
 
 
 @pytest.mark.gpu
@@ -66,7 +66,7 @@ def test_cuda_training_repeats_itself_and_agrees_with_the_cpu():
 def test_targets_in_host_memory_train_as_on_the_device(monkeypatch):
     """Gathered by the CPU and sent in groups: the same minibatches, bit for bit."""
     there = on_cuda(make_pairs(32 * 57 + 5)), on_cuda(make_pairs(20, seed=1))
-    sent = Pairs(there[0].inputs, there[0].targets.cpu()), there[1]
+    sent = CodePairs(there[0].inputs, there[0].targets.cpu()), there[1]
     plan = make_plan(epochs=4)
     monkeypatch.setattr(epochs, "_GROUP_VALUES", 20 * 32 * 5)  # groups of twenty
     weights = []

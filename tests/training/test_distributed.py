@@ -18,11 +18,10 @@ from twoscale.data import Dataset, generate
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import ArraySource
 from twoscale.problems import Poisson
-from twoscale.run import fit_run, fit_runs
+from twoscale.run import RunRequest, fit_run, fit_runs
 from twoscale.run.pairs import own_scratch
 from twoscale.runtime import processes
-from twoscale.training.distributed import Shard
-from twoscale.training.plan import Pairs
+from twoscale.training.pairs import CodePairs, Shard
 
 ROOT = Path(__file__).parents[2]
 SAFETY = 240  # seconds after which a hanging process is ended
@@ -205,7 +204,7 @@ def test_what_several_processes_cannot_train_is_refused(two, data, tmp_path):
     with pytest.raises(TwoscaleError, match="only networks on fields are trained by several"):
         fit_run(dataset, tmp_path / "run", method="global", settings={"predictor": "affine"})
     with pytest.raises(TwoscaleError, match="several seeds are fitted in one process"):
-        fit_runs(dataset, {0: tmp_path / "0", 1: tmp_path / "1"}, method="fno")
+        fit_runs(dataset, [RunRequest(tmp_path / name, "fno") for name in "01"])
     with pytest.raises(TwoscaleError, match="a search runs in one process, and 2 have been"):
         fit_auto(*make_fields())
     assert not list(tmp_path.iterdir())
@@ -294,7 +293,7 @@ def test_shards_hold_every_image_once(size):
 
 @pytest.mark.parametrize("validation", [1, 2, 40])
 def test_shards_cover_validation_pairs_of_any_number(validation):
-    pairs = Pairs(torch.arange(validation), torch.arange(validation))
+    pairs = CodePairs(torch.arange(validation), torch.arange(validation))
     parts = [Shard(10, rank, 3).part(pairs) for rank in range(3)]
     assert torch.cat([part.inputs for part in parts]).tolist() == list(range(validation))
     assert max(map(len, parts)) == -(-validation // 3)
@@ -302,7 +301,7 @@ def test_shards_cover_validation_pairs_of_any_number(validation):
 
 @pytest.mark.parametrize("ahead_bytes", [0, 2**20])
 def test_a_process_reads_the_ranges_of_its_samples_only(monkeypatch, ahead_bytes):
-    monkeypatch.setattr("twoscale.training.distributed._AHEAD_BYTES", ahead_bytes)
+    monkeypatch.setattr("twoscale.training.pairs._AHEAD_BYTES", ahead_bytes)
     for name, value in (("_CHUNK_VALUES", 1), ("_RANGE_VALUES", 2), ("_RANGE_SAMPLES", 2)):
         monkeypatch.setattr(f"twoscale.fields.source.{name}", value)
     source = ArraySource(torch.arange(10.0).reshape(10, 1, 1, 1))

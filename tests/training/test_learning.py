@@ -8,7 +8,7 @@ import torch
 from tests.training.tools import fitted, make_pairs, make_plan, mean_square
 from twoscale import TwoscaleError
 from twoscale.networks import DenseNetwork
-from twoscale.training import Pairs, train
+from twoscale.training import CodePairs, train
 
 
 def test_training_learns(pairs):
@@ -19,7 +19,7 @@ def test_training_learns(pairs):
 
 def test_the_best_weights_are_restored(pairs):
     """Validated on unlike targets, the network soon gets worse, and the last epoch is not kept."""
-    unlike = Pairs(pairs[1].inputs, 0.5 - pairs[1].targets)
+    unlike = CodePairs(pairs[1].inputs, 0.5 - pairs[1].targets)
     network, history = fitted((pairs[0], unlike), make_plan(epochs=40, batch_size=16))
     assert history.best_epoch == history.validation_loss.index(min(history.validation_loss))
     assert history.best_epoch < 39

@@ -119,7 +119,7 @@ def test_all_state_is_there_from_the_start():
 
 @pytest.mark.gpu
 def test_captured_steps_are_those_without_a_graph():
-    from twoscale.training import Pairs, Plan, epochs, loop, train
+    from twoscale.training import CodePairs, Plan, epochs, loop, train
 
     plan = Plan(
         epochs=3,
@@ -132,7 +132,7 @@ def test_captured_steps_are_those_without_a_graph():
         optimiser="muon",
     )
     x = torch.randn(64, 2, 6, 6, generator=torch.Generator().manual_seed(1)).cuda()
-    pairs = Pairs(x, x.prod(1, keepdim=True))
+    pairs = CodePairs(x, x.prod(1, keepdim=True))
     results = []
     for kind in (epochs.ReplayedEpochs, epochs.Epochs):
         with pytest.MonkeyPatch.context() as patch:

@@ -10,7 +10,7 @@ from tests.covering import covering
 from tests.training.tools import make_pairs, make_plan, mean_square
 from twoscale.files import Checkpoint, Checkpoints
 from twoscale.networks import DenseNetwork
-from twoscale.training import Pairs, Task, train_together
+from twoscale.training import CodePairs, Task, train_together
 
 
 class Stop(Exception):
@@ -41,7 +41,7 @@ def module(seed):
 
 def make_tasks(make, plan, members=1, device="cpu"):
     data = make_pairs(100), make_pairs(20, seed=1)
-    pairs = [Pairs(one.inputs.to(device), one.targets.to(device)) for one in data]
+    pairs = [CodePairs(one.inputs.to(device), one.targets.to(device)) for one in data]
     return [
         Task(
             make(seed).to(device),

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from tests.training.tools import Recorder, Stuck, make_plan, mean_square
-from twoscale.training import Pairs, Task, epochs, train, train_together
+from twoscale.training import CodePairs, Task, epochs, train, train_together
 from twoscale.training.learner import ModuleLearner
 from twoscale.training.plan import OneCycle, Plateau
 
@@ -84,7 +84,7 @@ def test_the_optimiser_uses_the_rate_of_the_schedule():
             return torch.zeros(len(x))
 
     network = Slope()
-    pairs = Pairs(torch.zeros(4, 1), torch.zeros(4))
+    pairs = CodePairs(torch.zeros(4, 1), torch.zeros(4))
     plan = make_plan(epochs=6, batch_size=4, learning_rate=0.1, patience=2)
     train(network, pairs, pairs, lambda p, t: p.mean(), plan)
     steps = [a - b for a, b in zip(network.path, network.path[1:], strict=False)]

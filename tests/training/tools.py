@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from twoscale.networks import DenseNetwork
-from twoscale.training import Pairs, Plan, train
+from twoscale.training import CodePairs, Plan, train
 
 START = nn.Sequential(nn.Linear(3, 16), nn.GELU(), nn.Linear(16, 2)).state_dict()
 
@@ -18,7 +18,7 @@ def make_pairs(samples, *, seed=0):
     generator = torch.Generator().manual_seed(seed)
     inputs = torch.randn(samples, 3, generator=generator)
     targets = torch.stack([inputs.sum(1), (inputs[:, 0] * inputs[:, 1]).tanh()], 1)
-    return Pairs(inputs, targets)
+    return CodePairs(inputs, targets)
 
 
 def make_plan(**changes):

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
+from tests.sources import field_pairs
 from twoscale.fields.source import ArraySource
-from twoscale.operators.context import FieldPairs
 from twoscale.problems import Darcy, NavierStokes, Poisson
 from twoscale.trust import break_even
 from twoscale.trust.break_even import FULL, BreakEven, compared_times, few_steps, needed_steps
@@ -40,7 +40,7 @@ def test_the_fit_is_paid_by_what_predictions_save(prediction, solver, count):
 def pairs(problem, count=12):
     inputs, outputs = problem.pairs(problem.grid(17, 17), range(count), seed=0)
     sources = [ArraySource(one.float()[:, None]) for one in (inputs, outputs)]
-    return inputs, outputs, FieldPairs(*sources)
+    return inputs, outputs, field_pairs(*sources)
 
 
 @pytest.mark.parametrize("error", [0.1, 1e-3, 1e-6])

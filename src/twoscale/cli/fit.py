@@ -113,7 +113,7 @@ def fit(
     from twoscale.data.direct import open_with_test
     from twoscale.methods.settings import parse_assignments, parse_seeds
     from twoscale.report.run_page import illustrate_run
-    from twoscale.run import auto_run, fit_runs
+    from twoscale.run import RunRequest, auto_run, fit_runs
     from twoscale.runtime.memory import parse_size
     from twoscale.runtime.processes import is_first
     from twoscale.runtime.timing import parse_duration
@@ -153,7 +153,11 @@ def fit(
         if searches:
             runs = [auto_run(dataset, out, budget=seconds, seed=seed, **choices)]
         else:
-            runs = fit_runs(dataset, several or {seed: out}, method=method, **choices)
+            names = ("settings", "training_samples", "shares")
+            asked = {name: choices.pop(name) for name in names}
+            outs = several or {seed: out}
+            requests = [RunRequest(place, method, k, **asked) for k, place in outs.items()]
+            runs = fit_runs(dataset, requests, **choices)
     if is_first():
         _show(runs, out, list(several), json)
 

@@ -163,7 +163,7 @@ def _read(
     """Return what the files hold that a surrogate predicts from."""
     from twoscale.data import Reading
     from twoscale.files.npy import open_npy
-    from twoscale.surrogate.inputs import with_samples_axis
+    from twoscale.surrogate.prediction import with_samples_axis
 
     space = surrogate.input_space_
     scalars = None if scalar_file is None else open_npy(scalar_file)
@@ -229,7 +229,7 @@ def _write(
     from twoscale.fields.samples import sample_shape
     from twoscale.files import write_json
     from twoscale.files.outputs import atomic_files
-    from twoscale.surrogate.inputs import predicted_space
+    from twoscale.surrogate.prediction import predicted_space
 
     fields, scalars, single = arrays
     surrogate = asked.surrogate

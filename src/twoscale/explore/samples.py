@@ -14,7 +14,7 @@ from twoscale.domain.space import Space
 from twoscale.explore.tensors import ArrayPacker
 from twoscale.fields.source import first_fields
 from twoscale.run import Run
-from twoscale.run.pairs import loaded_pair
+from twoscale.run.pairs import loaded_pairs
 
 _MOST_SAMPLES = 6
 _SAMPLE_BYTES = 1_200_000  # of all samples of a run in a page
@@ -37,9 +37,7 @@ class SampleBook:
         dataset = run.test_dataset
         space = (run.surrogate.input_space_, run.surrogate.output_space_)
         numbers = sorted(run.test_samples)[: _affordable(*space)]
-        inputs, truth = (
-            first_fields(side.source, len(numbers)) for side in loaded_pair(dataset, numbers)
-        )
+        inputs, truth = loaded_pairs(dataset, numbers).tensors()
         places = []
         for number, one, other in zip(numbers, inputs, truth, strict=True):
             key = (dataset.identity, number)

@@ -30,7 +30,7 @@ from twoscale.serve.bodies import (
 from twoscale.serve.http import HttpService
 from twoscale.serve.limits import Limits
 from twoscale.surrogate import Surrogate
-from twoscale.surrogate.inputs import given_inputs
+from twoscale.surrogate.prediction import prediction_inputs
 from twoscale.trust import LEVEL
 
 # The largest input of a page has 22 MB as text.
@@ -99,7 +99,7 @@ def read_question(content: dict[str, Any], surrogate: Surrogate) -> Question:
     fields = None if packed is None else _array(packed)[None]
     parameters = None if parameters is None else np.atleast_2d(parameters)
     spaces = (surrogate.input_space_, surrogate.output_space_)
-    given = given_inputs(fields, parameters, spaces, surrogate.ranks_[0])
+    given = prediction_inputs(fields, parameters, spaces, surrogate.ranks_[0])
     if not bool(torch.isfinite(given.fields).all()):
         raise TwoscaleError("the inputs contain NaN or infinite values")
     return Question(fields, parameters, given.fields, modes, level, wants)

@@ -33,28 +33,30 @@ _DOT_VALUES = 2**31 - 1  # at most, in one product
 
 
 @dataclass(frozen=True)
-class Samples:
-    """Samples of fields (samples, channels, height, width), what they are made of, and their rank.
+class Source:
+    """Samples of fields (samples, channels, height, width), with the space they are of.
 
     `rank` is the number of axes that users see: 4 with channels, 3 without, 2 for fields on a line,
-    and 0 for parameters alone.
+    and 0 for parameters alone. Samples with the same number in `groups` (samples,) belong together,
+    such as those of one trajectory; by default none do.
     """
 
-    source: FieldSource
+    fields: FieldSource
     space: Space
-    rank: int
+    rank: int = 4
+    groups: Tensor | None = None
 
     def __len__(self) -> int:
-        return self.source.shape[0]
+        return self.fields.shape[0]
 
-    def to(self, device: torch.device, *, resident: bool = True) -> Samples:
+    def to(self, device: torch.device, *, resident: bool = True) -> Source:
         """Return the same on a device: moved there, or sent in chunks on each pass."""
-        source = self.source.to(device) if resident else SentSource(self.source, device)
-        return replace(self, source=source)
+        fields = self.fields.to(device) if resident else SentSource(self.fields, device)
+        return replace(self, fields=fields)
 
     def tensor(self) -> Tensor:
         """Return all samples as one tensor."""
-        return gather(self.source)
+        return gather(self.fields)
 
 
 Fields = Any
@@ -69,14 +71,14 @@ def as_samples(
     names: Sequence[str] | None = None,
     like: Space | None = None,
     any_grid: bool = False,
-) -> Samples:
+) -> Source:
     """Return fields as samples, or say what is wrong with them.
 
     `like` and `any_grid` say how axes are read: see `read_shape`.
     """
     if names is not None and (isinstance(names, str) or not isinstance(names, Sequence)):
         raise TwoscaleError(f"the names of channels are a list of texts, got {names!r}")
-    if isinstance(fields, Samples):
+    if isinstance(fields, Source):
         return fields
     if is_source(fields):
         rank = _rank_of_source(fields, name)
@@ -94,7 +96,7 @@ def as_samples(
     _, channels, height, width = source.shape
     grid = Grid((height, width), periodic=periodic)
     space = Space(grid, channels, names=None if names is None else tuple(names))
-    return Samples(source, space, rank)
+    return Source(source, space, rank)
 
 
 def _rank_of_source(fields: FieldSource, name: str) -> int:
@@ -186,12 +188,12 @@ def rows_or_channels(shape: Sequence[int], name: str) -> str | None:
     )
 
 
-def with_parameters(samples: Samples | None, parameters: Tensor) -> Samples:
+def with_parameters(samples: Source | None, parameters: Tensor) -> Source:
     """Return samples with parameters (samples, P) as their last channels, or these alone."""
     count = parameters.shape[1]
     if samples is None:
         source = ArraySource(parameters[:, :, None, None])
-        return Samples(source, Space(Grid((1, 1)), count, parameters=count), 0)
+        return Source(source, Space(Grid((1, 1)), count, parameters=count), 0)
     if len(samples) != len(parameters):
         raise TwoscaleError(
             f"there are {len(samples)} input fields but parameters of {len(parameters)} samples"
@@ -201,7 +203,7 @@ def with_parameters(samples: Samples | None, parameters: Tensor) -> Samples:
     if names is not None:
         names = (*names, *(f"parameter {place}" for place in range(count)))
     wider = Space(space.grid, space.channels + count, names=names, parameters=count)
-    return Samples(WithParameters(samples.source, parameters), wider, samples.rank)
+    return Source(WithParameters(samples.fields, parameters), wider, samples.rank)
 
 
 def four_axes(

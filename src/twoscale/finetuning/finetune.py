@@ -18,12 +18,13 @@ from torch import Tensor
 from twoscale.domain.grid import Grid
 from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError
+from twoscale.fields.pairs import Pairs, SplitData
 from twoscale.fields.source import slices
 from twoscale.finetuning.objective import FieldObjective
 from twoscale.finetuning.terms import FieldTerm, SpectralTerm, Term, code_term
 from twoscale.math.measures import AffineMeasure, Batch, in_unit, relative_l2, trace_error
 from twoscale.math.traces import TRACES
-from twoscale.operators.context import FieldPairs, FitContext, train_members
+from twoscale.operators.fitting import FitOptions, FitRecord, train_members
 from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.predictors.base import BatchSize, Epochs, LearningRate
 from twoscale.problems import Problem
@@ -31,7 +32,7 @@ from twoscale.problems.measures import flux_trace_error, has_coefficient, has_fl
 from twoscale.representation import Representation
 from twoscale.runtime.stages import FINETUNE_PREPARE, FINETUNING
 from twoscale.settings import choice, resolve_settings, settings_of, whole
-from twoscale.training import Pairs, Plan, Task
+from twoscale.training import CodePairs, Plan, Task
 
 # Each further term's share: its weighted size at the start, relative to the reconstruction's.
 _TRACES = {"value": 0.2, "normal_derivative": 0.2}
@@ -183,40 +184,31 @@ class FinetuneRecord:
 
 def finetune_operator(
     operator: LatentOperator,
-    training: FieldPairs,
-    validation: FieldPairs,
+    data: SplitData,
     plan: FinetunePlan,
-    context: FitContext,
+    options: FitOptions,
+    measured: FitRecord,
     *,
     common: PatchLayout,
     problem: Problem | None,
 ) -> tuple[LatentOperator, FinetuneRecord]:
-    """Return a fine-tuned copy of a `tunable` operator, and its record."""
+    """Return a fine-tuned copy of a `tunable` operator, and its record.
+
+    `measured` takes times and losses.
+    """
     tuned = copy.deepcopy(operator)
     decoder = tuned.outputs
-    with context.clock.stage(FINETUNE_PREPARE.name):
-        sample = _one_sample(validation)
+    with measured.clock.stage(FINETUNE_PREPARE.name):
+        sample = _one_sample(data.validation)
         terms = _terms(plan, decoder, sample, (operator.layout or common), problem)
         objective = FieldObjective(terms, decoder)
-        held_out = objective.pairs(tuned, validation, context)
-        pairs = objective.pairs(tuned, training, context)
+        held_out = objective.pairs(tuned, data.validation, options)
+        pairs = objective.pairs(tuned, data.training, options)
         _calibrate(objective, tuned, held_out, OBJECTIVES[plan.objective])
     sizes = {name: _recorded_size(name, decoder.unit) for name in objective.terms}
     further = {name: w for name, w in objective.weights.items() if name != "reconstruction"}
     record = FinetuneRecord({name: w / sizes[name] for name, w in further.items()}, sizes)
-    _train(objective, tuned, pairs, held_out, plan, context, record)
-    return tuned, record
 
-
-def _train(
-    objective: FieldObjective,
-    tuned: LatentOperator,
-    pairs: Pairs,
-    held_out: Pairs,
-    plan: FinetunePlan,
-    context: FitContext,
-    record: FinetuneRecord,
-) -> None:
     def validate() -> float:
         """Return the objective with the full weights."""
         values = objective.measure(tuned.predictor, held_out)
@@ -234,17 +226,18 @@ def _train(
         held_out,
         objective,
         steps,
-        context.seed,
+        options.seed,
         validate,
         extra_history=record.components,
     )
     train_members(
         [task],
-        [context],
+        [(options, measured)],
         stage=FINETUNING.name,
         begin_epoch=lambda epoch: objective.set_share(plan.share(epoch)),
         remark=record.remark,
     )
+    return tuned, record
 
 
 def _terms(
@@ -292,14 +285,17 @@ def _recorded_size(term: str, unit: Tensor) -> float:
     return float(unit.amax()) if term == "residual" or len(unit) == 1 else 1.0
 
 
-def _one_sample(pairs: FieldPairs) -> Batch:
-    inputs, truth = next(pairs.inputs.chunks())[:1], next(pairs.outputs.chunks())[:1]
-    return Batch(truth, truth, inputs[:, : pairs.input_space.field_channels])
+def _one_sample(pairs: Pairs) -> Batch:
+    inputs, truth = (one[:1] for one in next(pairs.chunks()))
+    return Batch(truth, truth, inputs[:, : pairs.inputs.space.field_channels])
 
 
 @torch.no_grad()
 def _calibrate(
-    objective: FieldObjective, tuned: LatentOperator, held_out: Pairs, shares: Mapping[str, float]
+    objective: FieldObjective,
+    tuned: LatentOperator,
+    held_out: CodePairs,
+    shares: Mapping[str, float],
 ) -> None:
     """Set each weight so that its term starts at `share` times the reconstruction's size."""
     first = min(_CALIBRATION_FIELDS, len(held_out))

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from twoscale.fields.pairs import paired_chunks
+from twoscale.fields.pairs import Pairs
 from twoscale.fields.source import slices
 from twoscale.finetuning.terms import (
     AbsoluteSum,
@@ -19,11 +19,11 @@ from twoscale.finetuning.terms import (
     Term,
 )
 from twoscale.math.measures import Batch, Parts, total_parts
-from twoscale.operators.context import FieldPairs, FitContext
+from twoscale.operators.fitting import FitOptions
 from twoscale.operators.operators import LatentOperator
 from twoscale.predictors.base import CodePredictor
 from twoscale.representation import Representation
-from twoscale.training import Pairs
+from twoscale.training import CodePairs
 
 _MEASURE_BATCH = 256
 _PIECE_VALUES = 2**19  # of fields prepared together on a CPU, which takes many times their memory
@@ -58,24 +58,24 @@ class FieldObjective:
         if self.sum is not None:
             self.sum.weigh([share * self.weights[name] for name in self.absolute])
 
-    def pairs(self, operator: LatentOperator, fields: FieldPairs, context: FitContext) -> Pairs:
+    def pairs(self, operator: LatentOperator, fields: Pairs, options: FitOptions) -> CodePairs:
         """Return the codes of all fields, the targets with every term's columns, in one pass.
 
         Targets stay in host memory where a term looks at whole fields.
         """
-        samples = fields.inputs.shape[0]
+        samples = len(fields)
         both: list[Tensor] = []
         start = 0
         for inputs, truth in _pieces(fields):
             with torch.no_grad():
                 codes = operator.inputs.encode(inputs)
-            inputs = inputs[:, : fields.input_space.field_channels]  # what an equation sees
+            inputs = inputs[:, : fields.inputs.space.field_channels]  # what an equation sees
             targets = self._targets(inputs, truth)
             if not start:
                 self.shapes = (tuple(truth.shape[1:]), tuple(inputs.shape[1:]))
                 self.columns = [part.shape[1] for part in targets]
                 home = torch.device("cpu") if self.whole_fields else codes.device
-                make = partial(context.scratch.empty, like=codes)
+                make = partial(options.scratch.empty, like=codes)
                 both = [
                     make(samples, codes.shape[1]),
                     make(samples, sum(self.columns), device=home),
@@ -86,8 +86,8 @@ class FieldObjective:
             for column, part in zip(rows, targets, strict=True):
                 column.copy_(part)
             start = stop
-            context.report("preparing", stop, samples, "fields")
-        return Pairs(*both, scratch=context.scratch)
+            options.report("preparing", stop, samples, "fields")
+        return CodePairs(*both, scratch=options.scratch)
 
     def _targets(self, inputs: Tensor, truth: Tensor) -> list[Tensor]:
         """Return the true codes, the fields that terms look at, and each term's own columns."""
@@ -114,7 +114,7 @@ class FieldObjective:
         return self._finish(self.parts(predicted, targets))
 
     @torch.no_grad()
-    def measure(self, predictor: CodePredictor, pairs: Pairs) -> dict[str, float]:
+    def measure(self, predictor: CodePredictor, pairs: CodePairs) -> dict[str, float]:
         """Return the unweighted value of each term over all pairs together."""
         totals = total_parts(
             self.parts(predictor(pairs.inputs[part]), pairs.targets[part])
@@ -168,9 +168,9 @@ class FieldObjective:
         return value.detach(), grad
 
 
-def _pieces(fields: FieldPairs) -> Iterator[tuple[Tensor, Tensor]]:
+def _pieces(fields: Pairs) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield a few pairs at a time: on a GPU, whole chunks."""
-    for inputs, truth in paired_chunks(fields.inputs, fields.outputs):
+    for inputs, truth in fields.chunks():
         few = max(1, _PIECE_VALUES // max(truth[0].numel(), inputs[0].numel()))
         for part in slices(len(truth), len(truth) if truth.is_cuda else few):
             yield inputs[part], truth[part]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from twoscale.domain.symmetries import SYMMETRIES
 from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.math.pca import RankRule
-from twoscale.operators.assembly import Assembly
+from twoscale.operators.spec import SurrogateSpec
 from twoscale.parts import PARTS
 from twoscale.predictors import CodePredictor, Refinement, get_predictor, predictors
 from twoscale.representation import (
@@ -239,12 +239,12 @@ def get_method(name: str) -> Method:
     return METHODS[name]
 
 
-def assemble(name: str, given: Settings) -> Assembly:
+def assemble(name: str, given: Settings) -> SurrogateSpec:
     """Return the parts that a method makes of its resolved settings."""
     method, predictor = get_method(name), _predictor(given)
     recipe = METHODS[given["base"]] if method.corrected else method
     inputs = WholeField() if predictor.reads_fields else recipe.inputs.make(given)
-    return Assembly(
+    return SurrogateSpec(
         transformed(inputs, given),
         predictor,
         recipe.outputs.make(given),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Self
 
@@ -15,20 +16,27 @@ from twoscale.domain.patches import PatchLayout
 from twoscale.domain.space import Space
 from twoscale.domain.symmetries import IDENTITY, Group, symmetry_group
 from twoscale.errors import TwoscaleError
+from twoscale.fields.pairs import Pairs, SplitData
+from twoscale.fields.samples import Source
 from twoscale.fields.source import FieldSource, ImageSource, map_fields
-from twoscale.operators.context import FieldPairs, FitContext, share_fitted, train_members
+from twoscale.operators.fitting import (
+    FitOptions,
+    FitRecord,
+    fit_representation,
+    share_fitted,
+    train_members,
+)
 from twoscale.parts import describe
-from twoscale.predictors import CodePredictor, ImagePairs
+from twoscale.predictors import CodePredictor
 from twoscale.representation import Representation, beside_parameters
 from twoscale.representation.base import subset
 from twoscale.representation.geometry import one_isometry
 from twoscale.representation.nearest import NearestCodes
 from twoscale.runtime import processes
-from twoscale.runtime.precision import check_variation
 from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.stages import CORRECTION, TRAINING, TRANSFORM
-from twoscale.training import Task
-from twoscale.training.distributed import Shard, shard_of
+from twoscale.training import CodePairs, Task
+from twoscale.training.pairs import Shard, shard_of
 
 Encode = Callable[[Tensor], Tensor]
 _SINGLE = 4  # bytes of a number of a code
@@ -41,25 +49,19 @@ class FieldOperator(nn.Module, ABC):
     def check(self, inputs: Space, outputs: Space, samples: int) -> None:
         """Raise if the operator cannot be fitted on this many fields of these spaces."""
 
-    def fit(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
-        """Fit on training pairs, choosing weights on validation pairs."""
-        task = self.prepare(training, validation, context)
-        if task is not None:
-            train_members([task], [context])
-        return self.complete(training, validation, context)
-
     @abstractmethod
-    def prepare(
-        self, training: FieldPairs, validation: FieldPairs, context: FitContext
-    ) -> Task | None:
+    def prepare(self, data: SplitData, options: FitOptions, record: FitRecord) -> Task | None:
         """Fit representations and closed forms; return the training that is left, or None.
 
         It is apart from `complete` so that the networks of many surrogates are trained together.
         """
 
-    def complete(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
-        """Finish the fit once the network of `prepare` is trained."""
-        return self
+    @abstractmethod
+    def complete(self, data: SplitData | None, options: FitOptions, record: FitRecord) -> None:
+        """Finish the fit once the network of `prepare` is trained.
+
+        Data may be missing unless the operator `completes_on_fields`.
+        """
 
     @property
     def completes_on_fields(self) -> bool:
@@ -144,69 +146,40 @@ class LatentOperator(FieldOperator):
         if inputs.parameters:
             self.inputs = beside_parameters(self.inputs, inputs)
 
-    def prepare(
-        self, training: FieldPairs, validation: FieldPairs, context: FitContext
-    ) -> Task | None:
-        self._bind_spaces(training.input_space, training.output_space)
-        shard = self._shard(training, context.seed)
-        images = _images(training, self.group)
-        context.report("representations", 0, 2, "input")
-        self._fit(self.inputs, images.inputs, training.input_space, context, shard, "input")
-        context.report("representations", 1, 2, "output")
-        self._fit(self.outputs, images.outputs, training.output_space, context, shard, "output")
-        context.report("representations", 2, 2)
+    def prepare(self, data: SplitData, options: FitOptions, record: FitRecord) -> Task | None:
+        training = data.training
+        self._bind_spaces(*training.spaces)
+        shard = self._shard(training, options.seed)
+        images = (_images(source, self.group) for source in (training.inputs, training.outputs))
+        sides = zip(("input", "output"), (self.inputs, self.outputs), images, strict=True)
+        for done, (name, representation, source) in enumerate(sides):
+            options.report("representations", done, 2, name)
+            if processes.is_first() or shard is None:
+                fit_representation(
+                    representation, source, options, record, name=name, warns=self.warns
+                )
+            if shard is not None:
+                restore = partial(representation.restore, space=source.space)
+                share_fitted(representation, source, restore)
+        options.report("representations", 2, 2)
         self.predictor.bind(self.inputs.affine, self.outputs)
         asked = self.predictor.targets_nearest_codes or self.predictor.closed_form
         with one_isometry(self.outputs) if asked else nullcontext():
-            with context.clock.stage(TRANSFORM.name):
-                codes = self.encode_pairs(training, self.group, shard, context.scratch)
-                held_out = self.encode_pairs(validation, scratch=context.scratch)
-            with context.clock.stage(TRAINING.name):
-                return self.predictor.prepare(codes, held_out, self.outputs, context.seed)
+            with record.clock.stage(TRANSFORM.name):
+                codes = self.encode_pairs(training, self.group, shard, options.scratch)
+                held_out = self.encode_pairs(data.validation, scratch=options.scratch)
+            with record.clock.stage(TRAINING.name):
+                return self.predictor.prepare(codes, held_out, self.outputs, options.seed)
 
-    def _shard(self, training: FieldPairs, seed: int) -> Shard | None:
+    def _shard(self, training: Pairs, seed: int) -> Shard | None:
         """Return this process's part of the training, if several processes share it."""
         if not self.predictor.data_parallel:
             return None
         parts = [describe(one) for one in (self.inputs, self.predictor, self.outputs)]
-        spaces = (training.input_space, training.output_space)
-        return shard_of(training.inputs.shape[0], repr((parts, self.symmetries, spaces, seed)))
+        return shard_of(len(training), repr((parts, self.symmetries, training.spaces, seed)))
 
-    def _fit(
-        self,
-        representation: Representation,
-        fields: FieldSource,
-        space: Space,
-        context: FitContext,
-        shard: Shard | None,
-        name: str,
-    ) -> None:
-        """Fit a representation; of several processes the first one does, and tells the others."""
-        if processes.is_first() or shard is None:
-            self._fit_here(representation, fields, space, context, name)
-        if shard is not None:
-            share_fitted(representation, fields, partial(representation.restore, space=space))
-
-    def _fit_here(
-        self,
-        representation: Representation,
-        fields: FieldSource,
-        space: Space,
-        context: FitContext,
-        name: str,
-    ) -> None:
-        seed = context.seed + (name == "output")
-        if representation.compresses:
-            context.fit_representation(representation, fields, space, seed=seed, name=name)
-            return
-        representation.fit(fields, space=space, seed=seed, clock=context.clock, name=name)
-        level = representation.mean_and_spread
-        if self.warns and level is not None:
-            check_variation(*level, f"training {name}")
-
-    def complete(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
+    def complete(self, data: SplitData | None, options: FitOptions, record: FitRecord) -> None:
         self.predictor.complete()
-        return self
 
     @property
     def latent(self) -> LatentOperator:
@@ -215,11 +188,11 @@ class LatentOperator(FieldOperator):
     @torch.no_grad()
     def encode_pairs(
         self,
-        pairs: FieldPairs,
+        pairs: Pairs,
         group: Group = IDENTITY,
         shard: Shard | None = None,
         scratch: Scratch = IN_MEMORY,
-    ) -> ImagePairs:
+    ) -> CodePairs:
         """Return the input and output codes of all pairs' images under some symmetries.
 
         With a `shard` only its samples are encoded. Output codes are what the predictor learns: by
@@ -230,7 +203,7 @@ class LatentOperator(FieldOperator):
             outputs = NearestCodes(self.outputs)
         # A predictor on whole fields makes their images itself.
         whole = self.predictor.reads_fields and not self.inputs.compresses
-        sides = (pairs.inputs, pairs.outputs)
+        sides = (pairs.inputs.fields, pairs.outputs.fields)
         read, made = sides if shard is None else (shard.source(one) for one in sides)
         seen = IDENTITY if whole else group
         ways = ((self.inputs, read, seen), (self.outputs, made, group))
@@ -238,7 +211,7 @@ class LatentOperator(FieldOperator):
             _SINGLE * len(images) * fields.shape[0] * representation.code_size
             for representation, fields, images in ways
         )
-        return ImagePairs(
+        return CodePairs(
             _encode(self.inputs.encode, read, seen, scratch),
             _encode(outputs, made, group, scratch),
             group=group,
@@ -298,37 +271,32 @@ class RefinedOperator(FieldOperator):
         self.base.check(inputs, outputs, samples)
         self.correction.check(outputs, outputs, samples)
 
-    def prepare(
-        self, training: FieldPairs, validation: FieldPairs, context: FitContext
-    ) -> Task | None:
+    def prepare(self, data: SplitData, options: FitOptions, record: FitRecord) -> Task | None:
         if not self._base_of_first:
-            return self.base.prepare(training, validation, context)
+            return self.base.prepare(data, options, record)
         if processes.is_first():
-            self.base.fit(training, validation, context)
-        inputs, outputs = training.input_space, training.output_space
+            fit_operator(self.base, data, options, record)
+        inputs, outputs = data.training.spaces
         restore = partial(self.base.restore, inputs=inputs, outputs=outputs)
-        share_fitted(self.base, training.inputs, restore)
+        share_fitted(self.base, data.training.inputs, restore)
         return None
 
-    def complete(self, training: FieldPairs, validation: FieldPairs, context: FitContext) -> Self:
+    def complete(self, data: SplitData | None, options: FitOptions, record: FitRecord) -> None:
+        assert data is not None
         if not self._base_of_first:
-            self.base.complete(training, validation, context)
-        with context.clock.stage(TRANSFORM.name):
-            predicted, held_out = (self._predicted(pairs) for pairs in (training, validation))
-        task = self.correction.prepare(predicted, held_out, context)
-        if task is not None:
-            train_members([task], [context], stage=CORRECTION.name)
-        self.correction.complete(predicted, held_out, context)
-        return self
+            self.base.complete(data, options, record)
+        with record.clock.stage(TRANSFORM.name):
+            predicted = SplitData(self._predicted(data.training), self._predicted(data.validation))
+        fit_operator(self.correction, predicted, options, record, stage=CORRECTION.name)
 
     @property
     def completes_on_fields(self) -> bool:
         return True
 
-    def _predicted(self, pairs: FieldPairs) -> FieldPairs:
-        space = pairs.output_space
-        fields = map_fields(pairs.inputs, torch.no_grad()(self.base), space.shape)
-        return FieldPairs(fields, pairs.outputs, (space, space))
+    def _predicted(self, pairs: Pairs) -> Pairs:
+        space = pairs.outputs.space
+        fields = map_fields(pairs.inputs.fields, torch.no_grad()(self.base), space.shape)
+        return Pairs(replace(pairs.outputs, fields=fields), pairs.outputs)
 
     def forward(self, fields: Tensor) -> Tensor:
         return self.correction(self.base(fields))
@@ -343,11 +311,23 @@ class RefinedOperator(FieldOperator):
         return self
 
 
-def _images(pairs: FieldPairs, group: Group) -> FieldPairs:
-    if len(group) == 1:
-        return pairs
-    inputs, outputs = (ImageSource(fields, group) for fields in (pairs.inputs, pairs.outputs))
-    return FieldPairs(inputs, outputs, pairs.spaces)
+def fit_operator(
+    operator: FieldOperator,
+    data: SplitData,
+    options: FitOptions,
+    record: FitRecord,
+    *,
+    stage: str = TRAINING.name,
+) -> None:
+    """Fit an operator; the training of its network is recorded as `stage`."""
+    task = operator.prepare(data, options, record)
+    if task is not None:
+        train_members([task], [(options, record)], stage=stage)
+    operator.complete(data, options, record)
+
+
+def _images(source: Source, group: Group) -> Source:
+    return source if len(group) == 1 else replace(source, fields=ImageSource(source.fields, group))
 
 
 def _encode(encode: Encode, source: FieldSource, group: Group, scratch: Scratch) -> Tensor:

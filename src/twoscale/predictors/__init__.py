@@ -1,7 +1,7 @@
 """Maps from input codes to output codes: the only thing that is learned."""
 
-from twoscale.predictors.affine import AffineFit, CodePairs, fit_affine
-from twoscale.predictors.base import CodePredictor, ImagePairs, get_predictor, predictors
+from twoscale.predictors.affine import AffineFit, fit_affine
+from twoscale.predictors.base import CodePredictor, get_predictor, predictors
 from twoscale.predictors.closed_form import Affine, AffineMLP, Kernel
 from twoscale.predictors.cost import PredictorCost, Probe, Sizes
 from twoscale.predictors.encoder import Encoder
@@ -17,10 +17,8 @@ __all__ = [
     "Affine",
     "AffineFit",
     "AffineMLP",
-    "CodePairs",
     "CodePredictor",
     "Encoder",
-    "ImagePairs",
     "Kernel",
     "KernelRegression",
     "PredictorCost",

@@ -17,7 +17,7 @@ from twoscale.math.ridge import (
 )
 from twoscale.networks.dense import DenseNetwork
 from twoscale.predictors.cost import EIGEN, Sizes
-from twoscale.training import Pairs
+from twoscale.training import CodePairs
 
 STRENGTH_COUNT = 40
 
@@ -29,18 +29,6 @@ def affine_work(sizes: Sizes) -> float:
     products = 2.0 * fields * sizes.input_code * (smaller + sizes.output_code)
     judging = 2.0 * STRENGTH_COUNT * sizes.validation * smaller * sizes.output_code
     return products + judging + EIGEN * smaller**3
-
-
-@dataclass(frozen=True)
-class CodePairs:
-    """Input and output codes of the same samples, (samples, ...), in double precision."""
-
-    inputs: Tensor
-    targets: Tensor
-
-    @classmethod
-    def of(cls, inputs: Tensor, targets: Tensor) -> CodePairs:
-        return cls(inputs.double(), targets.double())
 
 
 @dataclass(frozen=True)
@@ -69,8 +57,8 @@ class AffineFit:
 
 
 def fit_affine(
-    training: Pairs | CodePairs,
-    validation: Pairs | CodePairs,
+    training: CodePairs,
+    validation: CodePairs,
     metric: Tensor,
     *,
     channels: Sequence[Tensor] = (),
@@ -101,32 +89,27 @@ def fit_affine(
     )
 
 
-def _converted(pairs: Pairs | CodePairs) -> Pairs | CodePairs:
+def _converted(pairs: CodePairs) -> CodePairs:
     """Return codes in double precision if they are in memory, and as they are if on disk."""
-    if isinstance(pairs, CodePairs) or len(list(pairs.parts())) > 1:
-        return pairs
-    return CodePairs.of(pairs.inputs, pairs.targets)
+    return pairs if len(list(pairs.parts())) > 1 else pairs.double()
 
 
-def _parts(pairs: Pairs | CodePairs) -> Iterator[CodePairs]:
+def _parts(pairs: CodePairs) -> Iterator[CodePairs]:
     """Yield codes in double precision, those on disk part by part."""
-    if isinstance(pairs, CodePairs):
-        yield pairs
-        return
     for part in pairs.parts():
-        yield CodePairs.of(pairs.inputs[part], pairs.targets[part])
+        yield CodePairs(pairs.inputs[part], pairs.targets[part]).double()
 
 
-def _means(pairs: Pairs | CodePairs) -> tuple[Tensor, Tensor]:
+def _means(pairs: CodePairs) -> tuple[Tensor, Tensor]:
     means = [
-        [len(part.inputs) / len(pairs.inputs) * codes.mean(0) for codes in vars(part).values()]
+        [len(part) / len(pairs) * codes.mean(0) for codes in (part.inputs, part.targets)]
         for part in _parts(pairs)
     ]
     inputs, targets = (reduce(torch.add, side) for side in zip(*means, strict=True))
     return inputs, targets
 
 
-def _modes(pairs: Pairs | CodePairs, centre: Tensor, offset: Tensor) -> tuple[Tensor, Modes]:
+def _modes(pairs: CodePairs, centre: Tensor, offset: Tensor) -> tuple[Tensor, Modes]:
     """Return the modes of centred codes; those longer than there are samples are read at once."""
     centred = ((part.inputs - centre, part.targets - offset) for part in _parts(pairs))
     samples, features = pairs.inputs.shape

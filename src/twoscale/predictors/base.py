@@ -5,20 +5,17 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
 from torch import Tensor, nn
 
 from twoscale.domain.space import Space
-from twoscale.domain.symmetries import IDENTITY, Group
 from twoscale.errors import TwoscaleError, did_you_mean
 from twoscale.parts import PARTS, Part
 from twoscale.predictors.cost import PredictorCost
 from twoscale.representation import Representation
 from twoscale.settings import RATE, choice, real, whole
-from twoscale.training import Pairs, Task
-from twoscale.training.distributed import Shard
+from twoscale.training import CodePairs, Task
 from twoscale.training.losses import OBJECTIVES
 
 _RESERVED = {"method", "seed", "device", "problem", "inputs", "outputs", "predictor", "correction"}
@@ -39,18 +36,6 @@ Patience = Annotated[
 EvaluationBatch = Annotated[
     int, whole("fields per step of validation and prediction", schedule=True)
 ]
-
-
-@dataclass(frozen=True)
-class ImagePairs(Pairs):
-    """Codes of all images of the samples: under the group's first symmetry, then its second, ...
-
-    A predictor that reads fields gets the inputs of the samples only and makes the images itself.
-    If several processes train together, the pairs are those of this process's `shard`.
-    """
-
-    group: Group = IDENTITY
-    shard: Shard | None = None
 
 
 class CodePredictor(Part, nn.Module, ABC):
@@ -133,7 +118,7 @@ class CodePredictor(Part, nn.Module, ABC):
 
     @abstractmethod
     def prepare(
-        self, training: ImagePairs, validation: Pairs, decoder: Representation, seed: int
+        self, training: CodePairs, validation: CodePairs, decoder: Representation, seed: int
     ) -> Task | None:
         """Fit what has a closed form; return the training that is left, or None.
 

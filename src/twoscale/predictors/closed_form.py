@@ -12,12 +12,11 @@ from torch import Tensor, nn
 
 from twoscale.domain.symmetries import IDENTITY, is_closed
 from twoscale.errors import TwoscaleError
-from twoscale.predictors.affine import CodePairs, affine_work, fit_affine
+from twoscale.predictors.affine import affine_work, fit_affine
 from twoscale.predictors.base import (
     BatchSize,
     CodePredictor,
     Epochs,
-    ImagePairs,
     LearningRate,
     Objective,
     Patience,
@@ -46,7 +45,7 @@ from twoscale.representation.base import subset
 from twoscale.representation.geometry import channel_metrics, decoder_isometry
 from twoscale.runtime.memory import free_memory, size_text
 from twoscale.settings import POSITIVE, choice, real, whole
-from twoscale.training import Pairs, Task
+from twoscale.training import CodePairs, Task
 
 _GAIN = 1e-3  # share of the affine map's error that a network must remove to be kept
 
@@ -70,7 +69,7 @@ class _FieldErrors:
     size: float  # norm of all validation fields; both in the decoder's unit
 
     @classmethod
-    def of(cls, decoder: Representation, validation: Pairs) -> _FieldErrors:
+    def of(cls, decoder: Representation, validation: CodePairs) -> _FieldErrors:
         metric = decoder_isometry(decoder).to_coordinates
         norms = []
         for part in validation.parts(prod(decoder.space.shape)):
@@ -80,7 +79,7 @@ class _FieldErrors:
         return cls(metric, channel_metrics(decoder), hypot(*norms) or 1.0)
 
     @torch.no_grad()
-    def relative(self, predict: Callable[[Tensor], Tensor], pairs: Pairs) -> float:
+    def relative(self, predict: Callable[[Tensor], Tensor], pairs: CodePairs) -> float:
         """Return the relative L2 error of the decoded fields of predicted codes."""
         norms = []
         for part in pairs.parts():
@@ -128,7 +127,7 @@ class Affine(NetworkPredictor):
         return self.ridge is None
 
     def prepare(
-        self, training: Pairs, validation: Pairs, decoder: Representation, seed: int
+        self, training: CodePairs, validation: CodePairs, decoder: Representation, seed: int
     ) -> None:
         errors = _FieldErrors.of(decoder, validation)
         fit = fit_affine(
@@ -203,11 +202,11 @@ class AffineMLP(CodePredictor):
             weight_decay=weight_decay,
             patience=patience,
         )
-        self._pending: tuple[float, Pairs, _FieldErrors] | None = None
+        self._pending: tuple[float, CodePairs, _FieldErrors] | None = None
 
     @torch.no_grad()
     def prepare(
-        self, training: ImagePairs, validation: Pairs, decoder: Representation, seed: int
+        self, training: CodePairs, validation: CodePairs, decoder: Representation, seed: int
     ) -> Task:
         self.affine.prepare(training, validation, decoder, seed)
         self.chosen = {f"affine_{name}": value for name, value in self.affine.chosen.items()}
@@ -220,12 +219,12 @@ class AffineMLP(CodePredictor):
             pairs.targets.div_(scale)
         return self.correction.prepare(rest, held_out, decoder, seed)
 
-    def _errors(self, pairs: Pairs) -> Pairs:
+    def _errors(self, pairs: CodePairs) -> CodePairs:
         """Return the inputs with what the affine map misses of the targets."""
         rest = pairs.scratch.empty(*pairs.targets.shape, like=pairs.targets)
         for part in pairs.parts():
             torch.sub(pairs.targets[part], self.affine(pairs.inputs[part]), out=rest[part])
-        return Pairs(pairs.inputs, rest, scratch=pairs.scratch)
+        return replace(pairs, targets=rest)
 
     @torch.no_grad()
     def complete(self) -> None:
@@ -337,7 +336,7 @@ class Kernel(CodePredictor):
         return self.ridge is None or len(self.kinds) > 1 or len(self.length_scales) > 1
 
     def prepare(
-        self, training: ImagePairs, validation: Pairs, decoder: Representation, seed: int
+        self, training: CodePairs, validation: CodePairs, decoder: Representation, seed: int
     ) -> None:
         errors = _FieldErrors.of(decoder, validation)
         if not is_closed(training.group):  # then images are treated as samples of their own
@@ -346,7 +345,7 @@ class Kernel(CodePredictor):
         few = validation.scratch.rows(len(validation), len(codes.inputs))
         self.regression, self.chosen = fit_kernel(
             codes,
-            CodePairs.of(validation.inputs[:few], validation.targets[:few]),
+            CodePairs(validation.inputs[:few], validation.targets[:few]).double(),
             errors.metric,
             channels=errors.channels,
             group=training.group,
@@ -356,7 +355,7 @@ class Kernel(CodePredictor):
         )
         self.chosen["validation_error"] = errors.relative(self, validation)
 
-    def _limited(self, training: ImagePairs) -> CodePairs:
+    def _limited(self, training: CodePairs) -> CodePairs:
         """Return the first `kernel_samples` samples with all their images, if memory allows."""
         images = len(training.group)
         samples = min(len(training) // images, self.kernel_samples or len(training))
@@ -371,12 +370,11 @@ class Kernel(CodePredictor):
                 f"{size_text(free)} are free: set kernel_samples to at most {fitting}, "
                 "or use another predictor"
             )
-        return CodePairs.of(
-            *(
-                codes.unflatten(0, (images, -1))[:, :samples].flatten(0, 1)
-                for codes in (training.inputs, training.targets)
-            )
+        kept = (
+            codes.unflatten(0, (images, -1))[:, :samples].flatten(0, 1)
+            for codes in (training.inputs, training.targets)
         )
+        return CodePairs(*kept).double()
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         self.regression = KernelRegression.restored(subset(tensors, "regression"))

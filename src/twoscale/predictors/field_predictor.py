@@ -15,14 +15,14 @@ from twoscale.domain.space import Space
 from twoscale.domain.symmetries import Group
 from twoscale.fields.source import slices
 from twoscale.networks import Committee, FieldMap, work_shape
-from twoscale.predictors.base import CodePredictor, ImagePairs, load_weights
+from twoscale.predictors.base import CodePredictor, load_weights
 from twoscale.predictors.cost import PredictorCost, Probe, Sizes
 from twoscale.representation import Representation
 from twoscale.representation.geometry import decoder_isometry
 from twoscale.runtime.precision import tensor_cores
-from twoscale.training import Pairs, Plan, Task, mean_loss
-from twoscale.training.distributed import Shard, mean_over, variance_over
+from twoscale.training import CodePairs, Plan, Task, mean_loss
 from twoscale.training.losses import CodeLoss, Loss, RelativeLoss, code_weights, mean_square
+from twoscale.training.pairs import Shard, mean_over, variance_over
 
 _DECODED = 256  # codes that are decoded together
 _MOST = 10.0  # deviations of a node by which a network's output of one may change it
@@ -106,7 +106,7 @@ class FieldPredictor(CodePredictor):
 
     @torch.no_grad()
     def prepare(
-        self, training: ImagePairs, validation: Pairs, decoder: Representation, seed: int
+        self, training: CodePairs, validation: CodePairs, decoder: Representation, seed: int
     ) -> Task:
         inputs, _ = self._ends
         shard, device = training.shard, training.inputs.device
@@ -129,14 +129,13 @@ class FieldPredictor(CodePredictor):
             per_epoch = len(training.inputs) if shard is None else shard.samples
         return Task(
             network,
-            Pairs(rows, targets, scratch=training.scratch),
+            replace(training, inputs=rows, targets=targets),
             held_out,
             loss,
             self.plan,
             seed,
             validate=validate,
             per_epoch=per_epoch,
-            shard=shard,
         )
 
     def _centre(self, codes: Tensor, decoder: Representation, shard: Shard | None) -> None:
@@ -163,7 +162,7 @@ class FieldPredictor(CodePredictor):
         variance = variance_over(shard, codes)
         return CodeLoss(code_weights(self.objective, decoder.block_sizes, variance))
 
-    def _targets(self, pairs: Pairs, decoder: Representation) -> Tensor:
+    def _targets(self, pairs: CodePairs, decoder: Representation) -> Tensor:
         """Return the codes; for the relative loss with the fields' norms as a last column."""
         if self.objective != "field":
             return pairs.targets

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from twoscale.domain.symmetries import IDENTITY, Group, irreducible
 from twoscale.errors import TwoscaleError
 from twoscale.math.ridge import Modes, geometric_mean, squared_errors
-from twoscale.predictors.affine import CodePairs, affine_work, fit_affine
+from twoscale.predictors.affine import affine_work, fit_affine
 from twoscale.predictors.cost import EIGEN, Sizes
 from twoscale.predictors.group_blocks import (
     bases,
@@ -30,6 +30,7 @@ from twoscale.predictors.group_blocks import (
     transform_back,
     turn_with_fields,
 )
+from twoscale.training import CodePairs
 
 LENGTH_SCALES = (1.0, 2.0, 4.0, 8.0)  # in units of the median distance
 STRENGTH_COUNT = 20

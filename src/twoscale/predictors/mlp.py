@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Annotated, Self
 
@@ -24,7 +25,7 @@ from twoscale.predictors.cost import PredictorCost, Sizes
 from twoscale.representation import Representation
 from twoscale.representation.geometry import decoder_isometry
 from twoscale.settings import defaults_of, whole
-from twoscale.training import Pairs, Plan, Task
+from twoscale.training import CodePairs, Plan, Task
 from twoscale.training.losses import CodeLoss, code_weights
 
 HiddenLayers = Annotated[int, whole("hidden layers of the network", 0, 1000)]
@@ -126,7 +127,7 @@ class MLP(NetworkPredictor):
         )
 
     def prepare(
-        self, training: Pairs, validation: Pairs, decoder: Representation, seed: int
+        self, training: CodePairs, validation: CodePairs, decoder: Representation, seed: int
     ) -> Task:
         blocks = decoder.block_sizes
         if self.objective == "field":
@@ -139,8 +140,8 @@ class MLP(NetworkPredictor):
         return Task(self.network, training, validation, loss, self.plan, seed)
 
     def _in_coordinates(
-        self, training: Pairs, validation: Pairs, decoder: Representation
-    ) -> tuple[Pairs, Pairs]:
+        self, training: CodePairs, validation: CodePairs, decoder: Representation
+    ) -> tuple[CodePairs, CodePairs]:
         """Return the targets in coordinates whose distances are those of decoded fields.
 
         They are divided by their root mean square. The loss is then the mean squared error of the
@@ -158,12 +159,12 @@ class MLP(NetworkPredictor):
         to_coordinates = isometry.to_coordinates / spread
         self._from_coordinates = isometry.from_coordinates * spread
 
-        def converted(pairs: Pairs) -> Pairs:
+        def converted(pairs: CodePairs) -> CodePairs:
             count = to_coordinates.shape[1]
             targets = pairs.scratch.empty(len(pairs), count, like=pairs.targets)
             for part in pairs.parts(count):
                 targets[part] = pairs.targets[part].double() @ to_coordinates
-            return Pairs(pairs.inputs, targets, scratch=pairs.scratch)
+            return replace(pairs, targets=targets)
 
         return converted(training), converted(validation)
 

@@ -14,11 +14,11 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.source import chunk_length, slices
 from twoscale.math.ridge import geometric_mean
 from twoscale.math.series import FieldSeries, Parts, series_of, whole_numbers
-from twoscale.predictors.base import CodePredictor, ImagePairs, Objective, load_weights
+from twoscale.predictors.base import CodePredictor, Objective, load_weights
 from twoscale.predictors.cost import PredictorCost, Sizes
 from twoscale.predictors.symbol import SymbolFit, apply_symbol
 from twoscale.representation import Representation
-from twoscale.training import Pairs
+from twoscale.training import CodePairs
 
 SERIES_SAMPLES = 100
 """Each series is fitted on at most so many fields, and judged on as many, to choose one."""
@@ -105,7 +105,7 @@ class SpectralFilter(CodePredictor):
 
     @torch.no_grad()
     def prepare(
-        self, training: ImagePairs, validation: Pairs, decoder: Representation, seed: int
+        self, training: CodePairs, validation: CodePairs, decoder: Representation, seed: int
     ) -> None:
         self._set_means(training)
         tried = series_of(decoder.space.grid)
@@ -123,29 +123,29 @@ class SpectralFilter(CodePredictor):
             "validation_error": float((wrong.sum() / size.sum()).sqrt()),
         }
 
-    def _best_of(self, tried: Sequence[FieldSeries], training: Pairs, validation: Pairs) -> int:
+    def _best_of(
+        self, tried: Sequence[FieldSeries], training: CodePairs, validation: CodePairs
+    ) -> int:
         """Return the place of the series with the smallest validation error, by a few fields."""
         learned, judged = (
-            Pairs(pairs.inputs[:SERIES_SAMPLES], pairs.targets[:SERIES_SAMPLES])
+            CodePairs(pairs.inputs[:SERIES_SAMPLES], pairs.targets[:SERIES_SAMPLES])
             for pairs in (training, validation)
         )
         errors = (self._errors(series, self._fit(series, learned), judged)[0] for series in tried)
         return int(torch.stack([geometric_mean(list(wrong)) for wrong in errors]).argmin())
 
-    def _set_means(self, training: ImagePairs) -> None:
+    def _set_means(self, training: CodePairs) -> None:
         sides = zip(self._ends, (training.inputs, training.targets), strict=True)
         one, other = (end.decode(codes.mean(0, keepdim=True))[0] for end, codes in sides)
         images = torch.stack([symmetry(one) for symmetry in self._images(training)])
         self.register_buffer("input_mean", images.mean(0))
         self.register_buffer("output_mean", other)
 
-    def _images(self, pairs: Pairs) -> Group:
+    def _images(self, pairs: CodePairs) -> Group:
         """Return the symmetries under which images of the inputs are yet to be made."""
-        if isinstance(pairs, ImagePairs) and not self._ends[0].compresses:
-            return pairs.group
-        return IDENTITY
+        return IDENTITY if self._ends[0].compresses else pairs.group
 
-    def _batches(self, pairs: Pairs) -> Iterator[tuple[Tensor, Tensor]]:
+    def _batches(self, pairs: CodePairs) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield inputs and outputs minus their means, in their units, in double precision."""
         inputs, outputs = self._ends
         samples, length = len(pairs.inputs), chunk_length(_CHUNKS, *inputs.space.shape)
@@ -156,7 +156,7 @@ class SpectralFilter(CodePredictor):
                 y = outputs.decode(targets[part]).double() - self.output_mean
                 yield x / self._input_unit, y / self._output_unit
 
-    def _fit(self, series: FieldSeries, training: Pairs) -> SymbolFit:
+    def _fit(self, series: FieldSeries, training: CodePairs) -> SymbolFit:
         inputs, _ = self._ends
         pairs = (
             (self._modes(series, x), series.coefficients(y)) for x, y in self._batches(training)
@@ -179,7 +179,7 @@ class SpectralFilter(CodePredictor):
         return tuple(torch.cat(pair, 1) for pair in zip(parts, values, strict=False))
 
     def _errors(
-        self, series: FieldSeries, fit: SymbolFit, validation: Pairs
+        self, series: FieldSeries, fit: SymbolFit, validation: CodePairs
     ) -> tuple[Tensor, Tensor]:
         """Return the squares (channels,) of errors and of outputs, summed over all fields."""
         mean = (self.output_mean / self._output_unit).double()

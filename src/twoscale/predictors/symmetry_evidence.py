@@ -11,9 +11,10 @@ from torch.nn.functional import adaptive_avg_pool2d
 from twoscale.domain.space import Space
 from twoscale.domain.symmetries import IDENTITY, Group, is_closed, symmetry_group
 from twoscale.fields.source import FieldSource, first_fields
-from twoscale.predictors.affine import CodePairs, fit_affine
+from twoscale.predictors.affine import fit_affine
 from twoscale.runtime.texts import percent
 from twoscale.runtime.threads import one_thread
+from twoscale.training import CodePairs
 
 _SAMPLES = 1000  # that are looked at, at most
 _VALUES = 2**24  # numbers of them, at most

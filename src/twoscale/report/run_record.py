@@ -23,7 +23,7 @@ from twoscale.run.folder import (
     read_run_json,
     tested_dataset,
 )
-from twoscale.run.pairs import loaded_pair
+from twoscale.run.pairs import loaded_pairs
 from twoscale.search.advice import Suggestion, advise
 from twoscale.search.findings import Findings
 from twoscale.search.policy import INTERRUPTED, NO_TIME
@@ -189,8 +189,8 @@ def read_run(run: Run, data: Dataset | None = None, *, look: bool = True) -> Run
         surrogate = run.surrogate.with_problem(dataset.problem)
         surrogate.check_spaces(dataset.input_space, dataset.output_space)
         most = most_samples(dataset.input_space, dataset.output_space)
-        pair = loaded_pair(dataset, numbers[:most])
-        samples = measure_samples(surrogate, pair, numbers)
+        pairs = loaded_pairs(dataset, numbers[:most])
+        samples = measure_samples(surrogate, pairs, numbers)
     return RunRecord(
         run.path,
         run.surrogate,
@@ -208,6 +208,8 @@ def read_run(run: Run, data: Dataset | None = None, *, look: bool = True) -> Run
 def fresh_run(folder: Path, fitted: Fitted) -> RunRecord:
     """Return a run whose files are in a folder and which has not appeared yet."""
     numbers = sorted(fitted.split.as_dict()[fitted.split.measured])
+    test = fitted.data.test
+    assert test is not None
     return RunRecord(
         fitted.out,
         fitted.surrogate,
@@ -217,5 +219,5 @@ def fresh_run(folder: Path, fitted: Fitted) -> RunRecord:
         read_run_json(folder, ENVIRONMENT),
         fitted.search,
         numbers,
-        measure_samples(fitted.surrogate, fitted.pairs.test, numbers),
+        measure_samples(fitted.surrogate, test, numbers),
     )

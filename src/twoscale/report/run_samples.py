@@ -13,11 +13,11 @@ from torch import Tensor
 from twoscale.domain.cuts import Axis
 from twoscale.domain.patches import Seams
 from twoscale.domain.space import Space
-from twoscale.fields.source import chunk_length, first_fields, slices
+from twoscale.fields.pairs import Pairs
+from twoscale.fields.source import chunk_length, slices
 from twoscale.math.measures import Batch, measure_all, over_channels, sample_errors, seam_measures
 from twoscale.math.spectra import radial_spectrum
 from twoscale.report.run_trust import TrustSamples, measure_trust
-from twoscale.run.pairs import Pair
 from twoscale.surrogate import Surrogate
 
 _MOST_SAMPLES = 200
@@ -122,13 +122,13 @@ class _Predicted:
             yield Batch(prediction.double(), self.truth[part].double(), self.inputs[part])
 
 
-def measure_samples(surrogate: Surrogate, test: Pair, numbers: Sequence[int]) -> RunSamples:
+def measure_samples(surrogate: Surrogate, test: Pairs, numbers: Sequence[int]) -> RunSamples:
     """Return what the first test samples tell, at most 200, fewer where fields are large.
 
     `numbers` are those of all test samples in their dataset, in the order of `test`.
     """
     most = most_samples(surrogate.input_space_, surrogate.output_space_)
-    inputs, truth = (first_fields(side.source, most).cpu() for side in test)
+    inputs, truth = (fields.cpu() for fields in test.first(most).tensors())
     batches = _Predicted(surrogate, inputs, truth)
     channel_errors = torch.cat([sample_errors(one.prediction, one.truth) for one in batches])
     errors = over_channels(channel_errors).numpy()

@@ -24,7 +24,7 @@ from twoscale.report.run_page import (
 )
 from twoscale.report.run_record import RunRecord
 from twoscale.report.run_samples import SamplePrediction, predict_sample
-from twoscale.run.pairs import loaded_pair
+from twoscale.run.pairs import loaded_pairs
 from twoscale.runtime.texts import duration_text, percent
 
 _LARGEST = 3_300_000  # letters of all pictures: the page stays below 4 MB
@@ -168,8 +168,8 @@ def predict_shared_sample(
     runs: Mapping[str, RunRecord], sample: int
 ) -> dict[str, SamplePrediction]:
     """Return a test sample of all runs, as each predicts it."""
-    pair = loaded_pair(next(iter(runs.values())).judging_dataset(), [sample])
-    inputs, truth = (side.tensor() for side in pair)
+    dataset = next(iter(runs.values())).judging_dataset()
+    inputs, truth = loaded_pairs(dataset, [sample]).tensors()
     return {
         name: predict_sample(run.surrogate, inputs, truth, sample) for name, run in runs.items()
     }

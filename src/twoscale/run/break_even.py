@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from twoscale.errors import TwoscaleError
-from twoscale.run.pairs import Pair
+from twoscale.fields.pairs import Pairs
 from twoscale.runtime.stages import CALIBRATION, INFERENCE
 from twoscale.surrogate import Surrogate
-from twoscale.surrogate.inputs import Pair as FieldPair
 from twoscale.trust.break_even import BreakEven, compared_times
 
 
@@ -29,7 +28,7 @@ def fit_seconds(metrics: Mapping[str, Any], search: Mapping[str, Any] | None) ->
 
 def break_even(
     surrogate: Surrogate,
-    test: Pair,
+    test: Pairs,
     metrics: Mapping[str, Any],
     search: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -37,7 +36,7 @@ def break_even(
     problem = surrogate.problem
     if problem is None or not problem.solves(surrogate.output_space_.grid):
         return {}
-    fields = FieldPair(*test).fields(surrogate.device, resident=False)
+    fields = test.on(surrogate.device, resident=False)
     try:
         times = compared_times(problem, surrogate.predict_fields, fields)
     except (TwoscaleError, NotImplementedError):  # inputs or an equation that solve refuses

@@ -12,7 +12,7 @@ from twoscale.run.folder import Fitted, Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import reads_on_each_pass, scratch_in, split_pairs
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate.artifact import MANIFEST, is_replaceable
-from twoscale.surrogate.fitting import kept_checkpoints
+from twoscale.surrogate.driver import kept_checkpoints
 from twoscale.surrogate.options import declared_processes
 
 
@@ -63,13 +63,16 @@ def finetune_run(
         kept = kept_checkpoints(output.work, asked, device=start.device, resume=resume)
         pairs = split_pairs(dataset, split, stored=stored, test=test, progress=progress)
         surrogate = start.finetune(
-            *pairs.training,
+            pairs.training.inputs,
+            pairs.training.outputs,
             validation=pairs.validation,
             progress=progress,
             checkpoints=kept,
             scratch=scratch,
             **plan,
         )
+        if surrogate.trust_ is not None:
+            surrogate.learn_trust(pairs)
         config = run_config(
             dataset,
             surrogate,

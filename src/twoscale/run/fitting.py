@@ -1,17 +1,41 @@
-"""One run: a surrogate fitted on a dataset's training split, tested and written to a folder."""
+"""Runs of surrogates fitted on a dataset: one, or several whose common work is done once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from twoscale.data import Dataset, Shares, Split
 from twoscale.errors import TwoscaleError
+from twoscale.fields.pairs import Pairs, SplitData
 from twoscale.fields.workers import Workers
-from twoscale.files import claimed, new_folder
-from twoscale.run.folder import Fitted, Illustrate, Run, run_config, write_run
+from twoscale.files import (
+    Checkpoints,
+    WorkFolder,
+    check_file,
+    check_target,
+    claimed,
+    content_digest,
+    new_folder,
+    read_sums,
+    resolve_target,
+    working,
+)
+from twoscale.files.outputs import Output
+from twoscale.files.work_folder import tidy
+from twoscale.operators.fitting import FitOptions, FittedRepresentations
+from twoscale.run.folder import (
+    TRAINING_SAMPLES,
+    Fitted,
+    Illustrate,
+    Run,
+    run_config,
+    write_run,
+)
 from twoscale.run.pairs import (
     own_scratch,
     reads_on_each_pass,
@@ -21,19 +45,27 @@ from twoscale.run.pairs import (
 )
 from twoscale.runtime import processes
 from twoscale.runtime.progress import Progress
+from twoscale.runtime.scratch import Scratch
 from twoscale.surrogate import Surrogate
-from twoscale.surrogate.artifact import is_replaceable
-from twoscale.surrogate.fitting import kept_checkpoints
-from twoscale.surrogate.options import shared_device
+from twoscale.surrogate.artifact import is_replaceable, is_surrogate
+from twoscale.surrogate.driver import (
+    FittedState,
+    kept_checkpoints,
+    run_fit,
+    run_fits,
+    warn_of_symmetries,
+)
+from twoscale.surrogate.options import resolve_device, shared_device
 
 
 @dataclass(frozen=True)
-class Request:
+class RunRequest:
     """A run that is wanted: its folder, method, seed and settings.
 
     `training_samples` is the number of training samples to use, by default all of the split's.
-    `shares` are those of training, validation and test. `calibrates` says whether half of the
-    validation samples are set apart to calibrate bands.
+    `shares` are those of training, validation and test samples, 0.8/0.1/0.1 by default, and
+    0.9/0.1/0 beside a dataset of test samples. `calibrates` says whether half of the validation
+    samples are set apart to calibrate bands.
     """
 
     out: Path
@@ -50,7 +82,7 @@ class Request:
             self.method, seed=self.seed, device=device, problem=dataset.problem, **self.settings
         )
 
-    def split(self, dataset: Dataset, test: Dataset | None = None) -> Split:
+    def split(self, dataset: Dataset, test: Dataset | None, surrogate: Surrogate) -> Split:
         """Return the training, validation and test samples of the request.
 
         Test samples are those of the dataset `test`, if there is one.
@@ -61,81 +93,316 @@ class Request:
             seed=self.seed,
             training=self.training_samples,
             shares=self.shares,
-            chooses=self.surrogate(dataset, "cpu").parts.uses_validation,
+            chooses=surrogate.parts.uses_validation,
             calibrates=self.calibrates,
         )
 
 
-def fit_run(
+def fit_run(dataset: Dataset, out: str | Path, *, method: str, **options: Any) -> Run:
+    """Fit a method on a dataset's training split and write the run folder.
+
+    Options are those of `RunRequest` and of `fit_runs`.
+    """
+    names = ("seed", "settings", "training_samples", "shares")
+    given = {name: options.pop(name, None) for name in names}
+    asked = {name: value for name, value in given.items() if value is not None}
+    return fit_runs(dataset, [RunRequest(Path(out), method, **asked)], **options)[0]
+
+
+def fit_runs(
     dataset: Dataset,
-    out: str | Path,
+    requests: Sequence[RunRequest],
     *,
-    method: str,
-    seed: int = 0,
-    settings: Mapping[str, Any] | None = None,
-    training_samples: int | None = None,
-    shares: Shares | None = None,
-    test: Dataset | None = None,
     device: str = "auto",
     memory: int | None = None,
+    test: Dataset | None = None,
     workers: Workers | None = None,
     overwrite: bool = False,
     resume: bool = True,
     progress: Progress | None = None,
     illustrate: Illustrate | None = None,
-) -> Run:
-    """Fit a method on a dataset's training split and write the run folder.
+    on_error: Callable[[RunRequest, Exception], None] | None = None,
+    checkpoints: Checkpoints | None = None,
+) -> list[Run]:
+    """Fit any methods, seeds and variants on a dataset, and write their run folders.
 
-    `shares` are those of training, validation and test samples, 0.8/0.1/0.1 by default. With a
-    dataset `test` all of its samples are the test samples, and the shares are 0.9/0.1/0.
-    `memory` is the memory to stay within, in bytes, by default the machine's free memory. Fields
-    that would take more than half of it are read from disk on every pass. What a fit makes of them
-    is then kept in scratch files where it is large. With `workers` these read the fields, fit the
-    representations, encode and predict; results are the same. `illustrate` is called with the
-    unfinished folder and what was fitted, to add a page before the run appears. A fit that was
-    stopped goes on from its last checkpoint, unless `resume` is false. Of several processes the
-    first one writes the folder; the others get a run whose folder may not be there yet.
+    What they have in common is done once: fields are read once per split, equal representations are
+    fitted once, networks on codes are trained side by side. All run folders appear, or none. If a
+    kill let only some appear, the same call fits the others.
+
+    Parameters
+    ----------
+    dataset, requests
+        The data, and the runs that are wanted.
+    device
+        As for `Surrogate`.
+    memory
+        The memory to stay within, in bytes; by default the machine's free memory. Fields that would
+        take more than half of it are read from disk on every pass. What a fit makes of them is then
+        kept in scratch files where it is large.
+    test
+        A dataset all of whose samples are the test samples.
+    workers
+        Read the fields, fit the representations, encode and predict; results are the same.
+    overwrite, resume
+        Whether to replace folders that are there already, false by default; and whether fits that
+        were stopped go on from their last checkpoint, true by default.
+    progress
+        Called as progress(stage, done, total, remark).
+    illustrate
+        Called with each unfinished folder and what was fitted, to add a page before it appears.
+    on_error
+        Called with a request that failed, and its error. Each run then appears as soon as it is
+        ready, and the others go on. By default the error is raised.
+    checkpoints
+        Where states are kept; beside the first run by default.
+
+    Returns
+    -------
+    list
+        The runs, without those that failed. Of several processes that train together the first one
+        writes the folder; the others get a run whose folder may not be there yet.
     """
-    request = Request(Path(out), method, seed, settings or {}, training_samples, shares)
+    if len(requests) > 1:
+        processes.refuse_several("several seeds are fitted", "give each seed a torchrun of its own")
     device = shared_device(workers, device)
-    surrogate, split = request.surrogate(dataset, device), request.split(dataset, test)
-    held = memory and memory * processes.count()  # each process holds its part of the fields
-    large = reads_on_each_pass(dataset, held, test=test)
-    stored = large or workers is not None
-    if processes.count() > 1:
-        _check_shared(surrogate, dataset, test)
-        stored = True  # no process holds all fields
+    fits = _RunFits(dataset, requests, device, memory, test, workers, progress)
     if not processes.is_first():
-        pairs = split_pairs(dataset, split, stored=stored, test=test)
-        with own_scratch(request.out, memory, stored=large) as scratch:
-            surrogate.fit(
-                *pairs.training, validation=pairs.validation, calibration=False, scratch=scratch
+        return [fits.share()]
+    known: dict[Path, Run] = {}
+    together = len(requests) > 1 and on_error is None
+    if together and resume and not overwrite:
+        known = fits.finished()
+        fits.keep([place for place in fits.places if requests[place].out not in known])
+    with ExitStack() as stack:
+        if together:
+            work = stack.enter_context(fits.common_work(overwrite=overwrite))
+            asked = fits.asked | {"requests": [repr(request) for request in requests]}
+            checkpoints = fits.checkpoints_in(work, asked, resume=resume)
+        outputs = {
+            place: stack.enter_context(
+                claimed(requests[place].out, overwrite=overwrite, may_replace=is_replaceable)
             )
-        return Run(request.out, surrogate, run_config(dataset, surrogate, len(split.training)))
-    spooled = dataset if surrogate.parts.trains_on_fields else None
-    with (
-        claimed(request.out, overwrite=overwrite, may_replace=is_replaceable) as output,
-        scratch_in(output.work, memory, stored=large, fields=spooled) as scratch,
-    ):
-        asked = fits_asked(dataset, [surrogate], [split], shares=[shares], test=test)
-        kept = kept_checkpoints(output.work, asked, device=surrogate.device, resume=resume)
-        pairs = split_pairs(
-            dataset, split, stored=stored, test=test, workers=workers, progress=progress
+            for place in fits.places
+        }
+        first = outputs[fits.places[0]].work
+        scratch = stack.enter_context(fits.scratch_in(first))
+        kept = checkpoints or fits.checkpoints_in(first, fits.asked_in_full, resume=resume)
+        at_once = on_error is not None
+
+        def write(place: int, state: FittedState) -> None:
+            run = fits.write(place, state, outputs[place], illustrate, commit=at_once)
+            known[run.path] = run
+
+        def fail(place: int, error: Exception) -> None:
+            assert on_error is not None
+            on_error(requests[place], error)
+
+        fits.fit(write, fail if at_once else None, kept, scratch)
+        if not at_once:
+            for output in outputs.values():
+                output.commit()
+    return [known[request.out] for request in requests if request.out in known]
+
+
+class _RunFits:
+    """The fits of some requests, and the fields they are fitted and tested on."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        requests: Sequence[RunRequest],
+        device: str,
+        memory: int | None,
+        test: Dataset | None,
+        workers: Workers | None,
+        progress: Progress | None,
+    ) -> None:
+        self.dataset, self.requests, self.device = dataset, requests, device
+        self.memory, self.test, self.workers, self.progress = memory, test, workers, progress
+        self.surrogates = [one.surrogate(dataset, device) for one in requests]
+        self.splits = [
+            one.split(dataset, test, surrogate)
+            for one, surrogate in zip(requests, self.surrogates, strict=True)
+        ]
+        self.places = list(range(len(requests)))  # of those that are to be fitted
+        count = processes.count()  # each process holds its part of the fields
+        self.large = reads_on_each_pass(dataset, memory and memory * count, test=test)
+        self.stored = self.large or workers is not None or count > 1
+        if count > 1:
+            _check_shared(self.surrogates[0], dataset, test)
+        self.loaded: tuple[Hashable, SplitData | None] = (None, None)
+        self.tests: dict[Hashable, Pairs | None] = {}  # those that metrics are measured on
+        self.kept: dict[Hashable, SplitData] = {}  # of each split, with some training pairs
+        self.asked: dict[str, Any] = {
+            "dataset": dataset.identity,
+            "test_dataset": None if test is None else test.identity,
+        }
+
+    @property
+    def asked_in_full(self) -> dict[str, Any]:
+        """Return what identifies the fits, so that only the same ones take over checkpoints."""
+        return self.asked | {
+            "splits": [None if one.shares is None else str(one.shares) for one in self.requests],
+            "fits": [(one.method, one.seed, one.settings) for one in self.surrogates],
+            "training_samples": [len(split.training) for split in self.splits],
+        }
+
+    def keep(self, places: list[int]) -> None:
+        """Fit only the requests at these places."""
+        self.places = places
+
+    def finished(self) -> dict[Path, Run]:
+        """Return the runs that exist already and are what is asked for, by their folders."""
+        found = {}
+        for place, request in enumerate(self.requests):
+            if not is_surrogate(request.out):
+                continue
+            run = Run.open(request.out, device=self.device)
+            for name in read_sums(request.out):
+                check_file(request.out, name)
+            if run.config["hash"] == self._config(place)["hash"]:
+                found[request.out] = run
+                tidy(request.out.resolve())
+        return found
+
+    @contextmanager
+    def common_work(self, *, overwrite: bool) -> Iterator[WorkFolder]:
+        """Give the work folder of all requests, whose checkpoints stay until all runs appeared."""
+        asked = self.asked | {"requests": [repr(request) for request in self.requests]}
+        first = resolve_target(self.requests[0].out)
+        place = first.with_name(f"{first.name}-and-others-{content_digest(asked)[:8]}")
+        if not self.places:
+            with suppress(TwoscaleError):  # left by a command that was killed at its very end
+                WorkFolder(place).remove()
+            raise TwoscaleError(
+                f"{first.parent} exists already, with all these runs: choose another path, or set "
+                "overwrite"
+            )
+        for number in self.places:
+            out = self.requests[number].out
+            check_target(out, overwrite=overwrite, may_replace=is_replaceable)
+        with working(place, subject=f"fitting into {place.parent}") as work:
+            yield work
+
+    def checkpoints_in(
+        self, work: WorkFolder, asked: dict[str, Any], *, resume: bool
+    ) -> Checkpoints:
+        """Return the checkpoints in a work folder: those of the same fits, or none yet."""
+        return kept_checkpoints(work, asked, device=resolve_device(self.device), resume=resume)
+
+    @contextmanager
+    def scratch_in(self, work: WorkFolder) -> Iterator[Scratch]:
+        """Give what makes the large tensors of all fits; its files are in a work folder."""
+        spooled = any(one.parts.trains_on_fields for one in self.surrogates)
+        fields = self.dataset if spooled else None
+        with scratch_in(work, self.memory, stored=self.large, fields=fields) as scratch:
+            yield scratch
+
+    def share(self) -> Run:
+        """Train with the process that writes the run."""
+        (request,), (surrogate,) = self.requests, self.surrogates
+        data = split_pairs(self.dataset, self.splits[0], stored=True, test=self.test)
+        with own_scratch(request.out, self.memory, stored=self.large) as scratch:
+            fit = surrogate.wanted_fit(
+                lambda: data, FitOptions(scratch=scratch), learns_trust=False
+            )
+            surrogate.state_ = run_fit(fit)
+        return Run(request.out, surrogate, self._config(0))
+
+    def fit(
+        self,
+        write: Callable[[int, FittedState], None],
+        failed: Callable[[int, Exception], None] | None,
+        checkpoints: Checkpoints,
+        scratch: Scratch,
+    ) -> None:
+        """Fit all, those of the same split one after the other; `write` each that is ready."""
+        order = sorted(self.places, key=lambda place: repr(self._part(place)))
+        fitted: FittedRepresentations = {}
+        fits = []
+        for place in order:
+            surrogate = self.surrogates[place]
+            data = repr((self.dataset.identity, *self._part(place)))
+            options = FitOptions(
+                progress=self.progress,
+                checkpoints=checkpoints,
+                data=data,
+                name=repr((data, surrogate.parts.describe(), surrogate.seed)),
+                scratch=scratch,
+                fitted=fitted,
+            )
+            trusted = self.requests[place].calibrates
+            read = partial(self._data, place)
+            fits.append(surrogate.wanted_fit(read, options, learns_trust=trusted))
+        run_fits(
+            fits,
+            lambda position, state: write(order[position], state),
+            failed and (lambda position, error: failed(order[position], error)),
         )
-        surrogate.fit(
-            *pairs.training,
-            validation=pairs.validation,
-            calibration=pairs.calibration,
-            progress=progress,
-            checkpoint=kept,
-            scratch=scratch,
+
+    def _part(self, place: int) -> tuple[Hashable, ...]:
+        """Return what decides the split of a request."""
+        one, split = self.requests[place], self.splits[place]
+        sizes = len(split.validation), len(split.calibration)
+        return one.seed, one.training_samples, one.shares, *sizes
+
+    def _measured(self, place: int) -> tuple[Hashable, ...]:
+        """Return what decides the samples that a request's metrics are measured on."""
+        one, split = self.requests[place], self.splits[place]
+        return one.seed, one.shares, split.measured, len(split.as_dict()[split.measured])
+
+    def _data(self, place: int) -> SplitData:
+        """Return the pairs of all parts of a split; the latest ones are kept."""
+        part, (known, data) = self._part(place), self.loaded
+        if data is None or known != part:
+            self.loaded = (None, None)  # frees them before others are read
+            data = split_pairs(
+                self.dataset,
+                self.splits[place],
+                stored=self.stored,
+                test=self.test,
+                workers=self.workers,
+                progress=self.progress,
+            )
+            self.loaded = (part, data)
+            judging = self.tests.setdefault(self._measured(place), data.test)
+            self.kept[part] = replace(
+                data, training=data.training.first(TRAINING_SAMPLES), test=judging
+            )
+            if self.requests[place].calibrates:
+                warn_of_symmetries(self.surrogates[place].parts.symmetries, data.training)
+        return data
+
+    def _config(self, place: int) -> dict[str, Any]:
+        return run_config(
+            self.dataset,
+            self.surrogates[place],
+            len(self.splits[place].training),
+            shares=self.requests[place].shares,
+            test=self.test,
         )
+
+    def write(
+        self,
+        place: int,
+        state: FittedState,
+        output: Output,
+        illustrate: Illustrate | None,
+        *,
+        commit: bool,
+    ) -> Run:
+        """Write a fitted run into its folder, which appears at once with `commit`."""
+        request, surrogate = self.requests[place], self.surrogates[place]
+        surrogate.state_ = state
+        config, data = self._config(place), self.kept[self._part(place)]
+        split, trusted = self.splits[place], request.calibrates
         new_folder(output.content)
-        config = run_config(dataset, surrogate, len(split.training), shares=shares, test=test)
-        fitted = Fitted(request.out, surrogate, config, split, pairs)
-        write_run(output.content, fitted, progress, illustrate)
-        output.commit()
-    return Run(request.out, surrogate, config)
+        fitted = Fitted(request.out, surrogate, config, split, data, trusted=trusted)
+        write_run(output.content, fitted, self.progress, illustrate)
+        if commit:
+            output.commit()
+        return Run(request.out, surrogate, config)
 
 
 def _check_shared(surrogate: Surrogate, dataset: Dataset, test: Dataset | None) -> None:
@@ -147,21 +414,3 @@ def _check_shared(surrogate: Surrogate, dataset: Dataset, test: Dataset | None) 
             "predictor encoder, or start one process, without torchrun"
         )
     processes.check_same(f"data {dataset.identity}, test data {test and test.identity}")
-
-
-def fits_asked(
-    dataset: Dataset,
-    surrogates: list[Surrogate],
-    splits: list[Split],
-    *,
-    shares: Sequence[Shares | None],
-    test: Dataset | None,
-) -> dict[str, Any]:
-    """Return what identifies some fits, so that only the same ones take over checkpoints."""
-    return {
-        "splits": [None if one is None else str(one) for one in shares],
-        "test_dataset": None if test is None else test.identity,
-        "dataset": dataset.identity,
-        "fits": [(one.method, one.seed, one.settings) for one in surrogates],
-        "training_samples": [len(split.training) for split in splits],
-    }

@@ -15,22 +15,20 @@ import numpy as np
 from twoscale.data import Dataset, Reading, Shares, Split, open_data
 from twoscale.data.direct import is_stored, reopen_data
 from twoscale.errors import TwoscaleError
-from twoscale.fields.pairs import paired_chunks
-from twoscale.fields.source import ArraySource, first_fields
+from twoscale.fields.pairs import Pairs, SplitData
 from twoscale.fields.workers import Workers
 from twoscale.files import check_file, read_sums, write_json
 from twoscale.files.checksums import read_checked_json, write_sums
 from twoscale.math.measures import Batch, relative_errors
 from twoscale.run.break_even import break_even
-from twoscale.run.pairs import Pair, SplitPairs, loaded_pair, stored_pair
+from twoscale.run.pairs import loaded_pairs, stored_pairs
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import MANIFEST, environment
-from twoscale.surrogate.inputs import Pair as FieldPair
 from twoscale.surrogate.manifest import write_surrogate
 from twoscale.surrogate.options import shared_device
 
-_TRAINING_SAMPLES = 200  # on which the error on training fields is measured, at most
+TRAINING_SAMPLES = 200  # on which the error on training fields is measured, at most
 
 CONFIG, SPLIT, HISTORY = "config.json", "split.json", "history.json"
 METRICS, ENVIRONMENT, SEARCH = "metrics.json", "environment.json", "search.json"
@@ -161,12 +159,13 @@ class Run:
             measured, samples = self.measured_samples(data)
         surrogate = self.surrogate.with_problem(data.problem)
         if workers is None:
-            pair = loaded_pair(data, samples)
+            pairs = loaded_pairs(data, samples)
         else:
-            pair = stored_pair(data, samples, workers)
-        metrics = surrogate.evaluate(*pair, resample=resample, per_sample=per_sample)
+            pairs = stored_pairs(data, samples, workers)
+        options = {"resample": resample, "per_sample": per_sample}
+        metrics = surrogate.evaluate(pairs.inputs, pairs.outputs, **options)
         if times_solver and "resampled_from" not in metrics:
-            metrics |= break_even(surrogate, pair, metrics, self.search)
+            metrics |= break_even(surrogate, pairs, metrics, self.search)
         return metrics | {"measured_on": measured}
 
     def measured_samples(self, data: Dataset) -> tuple[str, Sequence[int]]:
@@ -202,7 +201,7 @@ class Fitted:
     surrogate: Surrogate
     config: dict[str, Any]
     split: Split
-    pairs: SplitPairs  # of training pairs perhaps only the first
+    data: SplitData  # of training pairs perhaps only the first
     trusted: bool = True  # it shall know its range, be calibrated, and compared with the solver
     search: dict[str, Any] | None = None  # the record of the search that found it
 
@@ -217,14 +216,12 @@ def write_run(
     """Evaluate a fitted surrogate on the test pairs and write all files of a run."""
     if progress:
         progress("evaluation", 0, 1, "")
-    surrogate, pairs = fitted.surrogate, fitted.pairs
-    trust = surrogate.trust_
-    if trust is not None and trust.band is None and pairs.calibration is not None:
-        surrogate.learn_band(trust, FieldPair(*pairs.validation), FieldPair(*pairs.calibration))
-    metrics = surrogate.evaluate(*pairs.test) | {"measured_on": fitted.split.measured}
-    metrics |= _training_errors(surrogate, first_pairs(pairs.training))
+    surrogate, test = fitted.surrogate, fitted.data.test
+    assert test is not None
+    metrics = surrogate.evaluate(test.inputs, test.outputs) | {"measured_on": fitted.split.measured}
+    metrics |= _training_errors(surrogate, fitted.data.training.first(TRAINING_SAMPLES))
     if fitted.trusted:
-        metrics |= break_even(surrogate, pairs.test, metrics, fitted.search)
+        metrics |= break_even(surrogate, test, metrics, fitted.search)
     write_surrogate(surrogate, folder)
     write_json(folder / CONFIG, fitted.config)
     write_json(folder / SPLIT, fitted.split.as_dict())
@@ -240,20 +237,11 @@ def write_run(
         progress("evaluation", 1, 1, "")
 
 
-def first_pairs(pair: Pair, count: int = _TRAINING_SAMPLES) -> Pair:
-    """Return the first of some pairs, in memory."""
-    inputs, outputs = (
-        replace(side, source=ArraySource(first_fields(side.source, count))) for side in pair
-    )
-    return inputs, outputs
-
-
-def _training_errors(surrogate: Surrogate, pair: Pair) -> dict[str, float | None]:
+def _training_errors(surrogate: Surrogate, pairs: Pairs) -> dict[str, float | None]:
     """Return both relative L2 errors on some training pairs; None if not finite."""
-    inputs, outputs = (side.source for side in pair)
     batches = (
         Batch(surrogate.predict_fields(seen).double(), truth.double())
-        for seen, truth in paired_chunks(inputs, outputs)
+        for seen, truth in pairs.chunks()
     )
     found = relative_errors(batches).items()
     return {f"training_{name}": one if math.isfinite(one) else None for name, one in found}

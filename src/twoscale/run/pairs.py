@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,8 @@ import numpy as np
 from twoscale.data import Dataset, Shares, Split, split_samples
 from twoscale.data.split import TESTED_ELSEWHERE
 from twoscale.errors import TwoscaleError
-from twoscale.fields.samples import Samples
+from twoscale.fields.pairs import Pairs, SplitData
+from twoscale.fields.samples import Source
 from twoscale.fields.source import FieldSource
 from twoscale.fields.workers import Workers
 from twoscale.files import WorkFolder, resolve_target, working
@@ -21,18 +22,6 @@ from twoscale.runtime import processes
 from twoscale.runtime.memory import available_memory
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.scratch import Scratch
-
-Pair = tuple[Samples, Samples]
-
-
-@dataclass(frozen=True)
-class SplitPairs:
-    """The pairs of a split's parts; there may be none for calibration."""
-
-    training: Pair
-    validation: Pair
-    test: Pair
-    calibration: Pair | None
 
 
 def split_dataset(
@@ -146,7 +135,7 @@ def split_pairs(
     test: Dataset | None = None,
     workers: Workers | None = None,
     progress: Progress | None = None,
-) -> SplitPairs:
+) -> SplitData:
     """Return the pairs of all parts: in memory, or `stored` on disk, where `workers` read them.
 
     Test samples are those of the dataset `test`, if there is one. A part without samples is
@@ -160,12 +149,12 @@ def split_pairs(
         (found["test"],) = loading(test, list(others.values()))
     validation = found.get("validation", found["training"])
     judging = found.get("test", validation)
-    return SplitPairs(found["training"], validation, judging, found.get("calibration"))
+    return SplitData(found["training"], validation, found.get("calibration"), judging)
 
 
 def _stored_pairs(
     dataset: Dataset, parts: Sequence[np.ndarray], workers: Workers | None
-) -> list[Pair]:
+) -> list[Pairs]:
     """Return the pairs of some parts of one dataset, which are read on each pass."""
     if workers is not None and not dataset.has_checksums:
         raise TwoscaleError(
@@ -173,12 +162,14 @@ def _stored_pairs(
         )
     options = {} if workers is None else {"workers": workers}
     return [
-        _pair(dataset, *(dataset.fields(side, part, **options) for side in ("input", "output")))
+        _pairs(dataset, *(dataset.fields(side, part, **options) for side in ("input", "output")))
         for part in parts
     ]
 
 
-def _loaded(progress: Progress | None, dataset: Dataset, parts: Sequence[np.ndarray]) -> list[Pair]:
+def _loaded(
+    progress: Progress | None, dataset: Dataset, parts: Sequence[np.ndarray]
+) -> list[Pairs]:
     """Return the pairs of some parts of one dataset, in memory."""
     sides = []
     for done, side in enumerate(("input", "output")):
@@ -187,23 +178,23 @@ def _loaded(progress: Progress | None, dataset: Dataset, parts: Sequence[np.ndar
         sides.append(dataset.load_fields(side, parts))
     if progress:
         progress("loading", 2, 2, "")
-    return [_pair(dataset, *sources) for sources in zip(*sides, strict=True)]
+    return [_pairs(dataset, *sources) for sources in zip(*sides, strict=True)]
 
 
-def stored_pair(dataset: Dataset, samples: Sequence[int], workers: Workers) -> Pair:
+def stored_pairs(dataset: Dataset, samples: Sequence[int], workers: Workers) -> Pairs:
     """Return the pairs of some samples, which workers read."""
     return _stored_pairs(dataset, [np.asarray(samples)], workers)[0]
 
 
-def loaded_pair(dataset: Dataset, samples: Sequence[int]) -> Pair:
+def loaded_pairs(dataset: Dataset, samples: Sequence[int]) -> Pairs:
     """Return the pairs of some samples, in memory."""
     inputs, outputs = (dataset.load_fields(side, [samples])[0] for side in ("input", "output"))
-    return _pair(dataset, inputs, outputs)
+    return _pairs(dataset, inputs, outputs)
 
 
-def _pair(dataset: Dataset, inputs: FieldSource, outputs: FieldSource) -> Pair:
+def _pairs(dataset: Dataset, inputs: FieldSource, outputs: FieldSource) -> Pairs:
     input_rank, output_rank = dataset.ranks
-    return (
-        Samples(inputs, dataset.input_space, input_rank),
-        Samples(outputs, dataset.output_space, output_rank),
+    return Pairs(
+        Source(inputs, dataset.input_space, input_rank),
+        Source(outputs, dataset.output_space, output_rank),
     )

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from twoscale.data import Dataset, Shares
+from twoscale.fields.pairs import SplitData
 from twoscale.fields.workers import Cluster
 from twoscale.files import claimed, new_folder
-from twoscale.run.folder import Fitted, Illustrate, Run, first_pairs, run_config, write_run
+from twoscale.run.folder import Fitted, Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import (
-    Pair,
     reads_on_each_pass,
     scratch_in,
     split_dataset,
@@ -25,7 +25,7 @@ from twoscale.search import DEFAULT_BUDGET, fit_auto
 from twoscale.search.on_workers import memory_of_each
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import is_replaceable
-from twoscale.surrogate.fitting import kept_checkpoints
+from twoscale.surrogate.driver import kept_checkpoints
 from twoscale.surrogate.options import declared_processes, resolve_device, shared_device
 
 _FEW = 8  # test samples by which the time of the evaluation is estimated
@@ -95,7 +95,8 @@ def auto_run(
         compares = calibrates and dataset.problem is not None
         fixed = (_PAGE if illustrate else 0.0) + (_SOLVER if compares else 0.0)
         found = fit_auto(
-            *pairs.training,
+            pairs.training.inputs,
+            pairs.training.outputs,
             validation=pairs.validation,
             calibration=pairs.calibration if calibrates else False,
             budget=budget,
@@ -104,7 +105,7 @@ def auto_run(
             problem=dataset.problem,
             progress=progress,
             start=start,
-            afterwards=_seconds_afterwards(pairs.test, parse_duration(budget), fixed),
+            afterwards=_seconds_afterwards(pairs, parse_duration(budget), fixed),
             journal_folder=kept.folder,
             scratch=scratch,
             workers=workers,
@@ -119,16 +120,20 @@ def auto_run(
     return Run(Path(out), surrogate, config)
 
 
-def _seconds_afterwards(judging: Pair, budget: float, fixed: float) -> Callable[[Surrogate], float]:
+def _seconds_afterwards(
+    data: SplitData, budget: float, fixed: float
+) -> Callable[[Surrogate], float]:
     """Return what estimates the seconds after a search: the evaluation, and `fixed` ones."""
 
+    judging = data.test or data.validation
+
     def estimate(surrogate: Surrogate) -> float:
-        few = first_pairs(judging, _FEW)
+        few = judging.first(_FEW)
         start = now()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the first candidate may be no better than zeros
-            surrogate.with_problem(surrogate.problem).evaluate(*few)
-        each = (now() - start) / len(few[0])
-        return min(_MOST * budget, each * len(judging[0]) + fixed)
+            surrogate.with_problem(surrogate.problem).evaluate(few.inputs, few.outputs)
+        each = (now() - start) / len(few)
+        return min(_MOST * budget, each * len(judging) + fixed)
 
     return estimate

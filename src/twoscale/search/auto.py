@@ -10,6 +10,7 @@ from typing import Any
 
 from twoscale.domain.symmetries import SYMMETRIES
 from twoscale.errors import TwoscaleError
+from twoscale.fields.pairs import Pairs, SplitData
 from twoscale.fields.samples import Fields
 from twoscale.fields.source import in_memory
 from twoscale.fields.workers import Tasks
@@ -32,7 +33,7 @@ from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Search
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.display import card_html, table_html
-from twoscale.surrogate.inputs import Calibration, Door, Pair, Validation
+from twoscale.surrogate.inputs import Calibration, InputReader, Validation
 from twoscale.surrogate.options import problem_symmetries, shared_device
 
 
@@ -151,10 +152,10 @@ def fit_auto(
         "periodic": periodic,
     }
     plain = Surrogate(**options)  # raises if one of them is wrong
-    door = Door(plain.periodic, input_names, output_names)
+    reader = InputReader(plain.periodic, input_names, output_names)
     declared = declared_symmetries(settings, None if inputs is None else plain.problem)
-    *pairs, apart = door.parts(inputs, outputs, parameters, validation, calibration, plain.seed)
-    training, held_out = (pair.on(plain.device) for pair in pairs if pair is not None)
+    data = reader.split(inputs, outputs, parameters, validation, calibration, seed=plain.seed)
+    training, held_out = (one.on(plain.device) for one in (data.training, data.validation))
     space = SearchSpace(
         training.inputs.space,
         training.outputs.space,
@@ -162,8 +163,8 @@ def fit_auto(
         declared,
         dict(settings),
         accelerated=plain.device.type == "cuda",
-        stored=not (workers or in_memory(training.inputs.source) or scratch.on_disk),
-        transforms=() if "input_transform" in settings else worthwhile(training.inputs.source),
+        stored=not (workers or in_memory(training.inputs.fields) or scratch.on_disk),
+        transforms=() if "input_transform" in settings else worthwhile(training.inputs.fields),
         refused=refused_symmetries(declared, training),
     )
     asked: dict[str, Any] = {"afterwards": afterwards, "scratch": scratch}
@@ -190,7 +191,7 @@ def fit_auto(
         )
     assert fitter.best is not None
     if calibration is not False:
-        fitter.best.learn_trust(training, held_out, apart)
+        fitter.best.learn_trust(SplitData(training, held_out, data.calibration))
     record = as_record(found, space) | {"explanation": explain(found, space)}
     return Found(fitter.best, found, record)
 
@@ -205,12 +206,12 @@ def declared_symmetries(settings: Mapping[str, Any], problem: Problem | None) ->
     return given
 
 
-def refused_symmetries(declared: str, training: Pair) -> str:
+def refused_symmetries(declared: str, training: Pairs) -> str:
     """Return why declared symmetries are not used, or "" if the data do not speak against them."""
     if declared == "none":
         return ""
     inputs, outputs = training.inputs, training.outputs
-    found = SymmetryEvidence((inputs.source, outputs.source), (inputs.space, outputs.space))
+    found = SymmetryEvidence((inputs.fields, outputs.fields), (inputs.space, outputs.space))
     evidence = found.against(declared)
     return evidence and f"The data speak against symmetries={declared}: {evidence}."
 

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.fields.pairs import paired_chunks
+from twoscale.fields.pairs import Pairs, SplitData
 from twoscale.fields.source import ChangedSource, FieldSource, Shape
 from twoscale.files import Checkpoints
 from twoscale.math.measures import Batch, relative_errors
-from twoscale.operators.context import FitContext, SharedFits
+from twoscale.operators.fitting import FitOptions, FittedRepresentations
 from twoscale.representation import Representation
 from twoscale.representation.nearest import NearestCodes
 from twoscale.runtime.memory import is_out_of_memory
@@ -29,7 +29,7 @@ from twoscale.search.candidates import Candidate
 from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Outcome
 from twoscale.surrogate import Surrogate
-from twoscale.surrogate.inputs import Pair
+from twoscale.surrogate.driver import run_fit
 from twoscale.training import Deadline
 
 
@@ -39,8 +39,8 @@ class FieldFitter:
     def __init__(
         self,
         space: SearchSpace,
-        training: Pair,
-        validation: Pair,
+        training: Pairs,
+        validation: Pairs,
         options: Mapping[str, Any],
         clock: Callable[[], float] = now,
         progress: Progress | None = None,
@@ -56,7 +56,7 @@ class FieldFitter:
         self.validation_samples = len(validation.inputs)
         self.best: Surrogate | None = None
         self.least = math.inf  # the validation error of the best one
-        self._shared: SharedFits = {}
+        self._representations: FittedRepresentations = {}
         self.options = options  # of every surrogate: seed, device, problem
         self.clock = clock  # deadlines are times of it
         self.progress = progress  # called inside a fit
@@ -84,7 +84,8 @@ class FieldFitter:
     def keep(self, surrogate: Surrogate, error: float) -> None:
         """Keep a surrogate if its validation error is the least so far."""
         if error < self.least:
-            surrogate.errors_["validation"] = error
+            assert surrogate.state_ is not None
+            surrogate.state_ = replace(surrogate.state_, errors={"validation": error})
             self.least, self.best = error, surrogate
 
     def measured(self, candidate: Candidate, deadline: float | None) -> tuple[Surrogate, Outcome]:
@@ -95,7 +96,7 @@ class FieldFitter:
     def _measured(self, candidate: Candidate, deadline: float | None) -> tuple[Surrogate, Outcome]:
         epochs = _EpochTimes(self.clock, self.progress)
         surrogate = self._fitted(
-            candidate, self.training, self._shared, progress=epochs, deadline=deadline
+            candidate, self.training, self._representations, progress=epochs, deadline=deadline
         )
         began = self.clock()
         latent = surrogate.operator_.latent
@@ -120,7 +121,7 @@ class FieldFitter:
         if not outputs.compresses:
             return 0.0
         nearest = NearestCodes(outputs)
-        truth = Pair(self.validation.outputs, self.validation.outputs)
+        truth = Pairs(self.validation.outputs, self.validation.outputs)
         return _error(lambda fields: outputs.decode(nearest(fields)), truth)
 
     def half_error(self, candidate: Candidate, deadline: float | None = None) -> float:
@@ -133,30 +134,29 @@ class FieldFitter:
     def _fitted(
         self,
         candidate: Candidate,
-        training: Pair,
-        shared: SharedFits,
+        training: Pairs,
+        representations: FittedRepresentations,
         progress: Progress | None = None,
         deadline: float | None = None,
     ) -> Surrogate:
         settings = self.space.settings(candidate)
         surrogate = Surrogate(candidate.chain, **self.options, **settings)
-        fitting = surrogate.begin(
-            training, self.validation, progress=progress, scratch=self.scratch
+        options = FitOptions(
+            progress=progress,
+            checkpoints=self.checkpoints,
+            name=f"{len(training)} {self.space.identity(candidate)}",
+            deadline=None if deadline is None else Deadline(deadline, self.clock),
+            scratch=self.scratch,
+            fitted=representations,
         )
-        fitting.context.shared, fitting.context.checkpoints = shared, self.checkpoints
-        fitting.context.name = f"{len(training.inputs)} {self.space.identity(candidate)}"
-        if deadline is not None:
-            fitting.context.deadline = Deadline(deadline, self.clock)
-        fitting.operator.fit(fitting.training, fitting.validation, fitting.context)
-        if (cut := _cut_after(fitting.context)) is not None:
+        data = SplitData(training, self.validation)
+        state = run_fit(surrogate.wanted_fit(lambda: data, options, learns_trust=False))
+        if (cut := state.history.get(TRAINING.name, {}).get("cut_after")) is not None:
             # A fit by these settings is then as long as this one was.
             settings |= {"epochs": math.ceil(cut)}
             surrogate = Surrogate(candidate.chain, **self.options, **settings)
-        return surrogate.finish(fitting)
-
-
-def _cut_after(context: FitContext) -> float | None:
-    return context.histories.get(TRAINING.name, {}).get("cut_after")
+        surrogate.state_ = state
+        return surrogate
 
 
 def _epochs_run(surrogate: Surrogate, *, probed: bool) -> float | None:
@@ -194,9 +194,9 @@ class _EpochTimes:
         return max(1e-6, (self.ends[0] - self.begun) / run) if self.ends else None
 
 
-def _check_not_zero(pairs: Pair) -> None:
+def _check_not_zero(pairs: Pairs) -> None:
     """Raise if all outputs are zero: there are no errors relative to them."""
-    largest = max(float(chunk.abs().max()) for chunk in pairs.outputs.source.chunks())
+    largest = max(float(chunk.abs().max()) for chunk in pairs.outputs.fields.chunks())
     if largest == 0:
         raise TwoscaleError(
             "all validation outputs are zero, so that relative errors have no meaning: "
@@ -241,22 +241,23 @@ class FirstFields(ChangedSource):
         return FirstFields(self.source.to(device), self.samples)
 
 
-def _first(pairs: Pair, samples: int) -> Pair:
+def _first(pairs: Pairs, samples: int) -> Pairs:
     inputs, outputs = (
-        replace(side, source=FirstFields(side.source, samples))
+        replace(side, fields=FirstFields(side.fields, samples))
         for side in (pairs.inputs, pairs.outputs)
     )
-    return Pair(inputs, outputs)
+    return Pairs(inputs, outputs)
 
 
 @torch.no_grad()
-def _errors(predict: Callable[[Tensor], Tensor], pairs: Pair) -> dict[str, float]:
+def _errors(predict: Callable[[Tensor], Tensor], pairs: Pairs) -> dict[str, float]:
     """Return both relative L2 errors of predictions, as the metrics count them."""
-    chunks = paired_chunks(pairs.inputs.source, pairs.outputs.source)
-    return relative_errors(Batch(predict(seen).double(), truth.double()) for seen, truth in chunks)
+    return relative_errors(
+        Batch(predict(seen).double(), truth.double()) for seen, truth in pairs.chunks()
+    )
 
 
-def _error(predict: Callable[[Tensor], Tensor], pairs: Pair) -> float:
+def _error(predict: Callable[[Tensor], Tensor], pairs: Pairs) -> float:
     """Return the mean relative L2 error of predictions, which a search chooses by."""
     return _errors(predict, pairs)["mean_relative_l2"]
 

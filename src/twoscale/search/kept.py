@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,7 +26,8 @@ def write_kept(surrogate: Surrogate, folder: Path) -> None:
 def read_kept(folder: Path, **options: Any) -> Surrogate:
     """Return what `write_kept` wrote; options are those of `Surrogate.load`."""
     surrogate = Surrogate.load(folder, **options)
-    surrogate.history_ = read_json(folder / _HISTORY)
+    assert surrogate.state_ is not None
+    surrogate.state_ = replace(surrogate.state_, history=read_json(folder / _HISTORY))
     return surrogate
 
 

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from twoscale.errors import TwoscaleError, WorkersError
+from twoscale.fields.pairs import Pairs
 from twoscale.fields.source import loaded
 from twoscale.fields.workers import Tasks
 from twoscale.runtime.memory import available_memory
@@ -23,7 +24,6 @@ from twoscale.search.fitting import FieldFitter
 from twoscale.search.kept import Files, from_files, to_files
 from twoscale.search.space import SearchSpace
 from twoscale.search.trials import Outcome
-from twoscale.surrogate.inputs import Pair
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class FitCandidates:
     def __init__(
         self,
         space: SearchSpace,
-        training: Pair,
-        validation: Pair,
+        training: Pairs,
+        validation: Pairs,
         options: Mapping[str, Any],
         memory: int,
     ) -> None:
@@ -109,13 +109,13 @@ def _without_frames(error: TwoscaleError) -> TwoscaleError:
     return error.with_traceback(None)
 
 
-def _loaded(pair: Pair) -> Pair:
+def _loaded(pair: Pairs) -> Pairs:
     sides = (pair.inputs, pair.outputs)
-    return Pair(*(replace(side, source=loaded(side.source)) for side in sides))
+    return Pairs(*(replace(side, fields=loaded(side.fields)) for side in sides))
 
 
-def _bytes(pair: Pair) -> int:
-    return sum(4 * prod(side.source.shape) for side in (pair.inputs, pair.outputs))
+def _bytes(pair: Pairs) -> int:
+    return sum(4 * prod(side.fields.shape) for side in (pair.inputs, pair.outputs))
 
 
 def memory_of_each(tasks: Tasks, memory: int | None) -> int:

@@ -19,7 +19,7 @@ from twoscale.serve.derivatives import gradient, hessian_action, jacobian_action
 from twoscale.serve.mappings import Points, input_map, points_from
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.assessment import assessed
-from twoscale.surrogate.inputs import Given, given_inputs, predicted_space
+from twoscale.surrogate.prediction import PredictionInputs, predicted_space, prediction_inputs
 
 SINGLE_NAME = "forward"
 """The name of the model where there is only one: a convention of UM-Bridge."""
@@ -126,9 +126,9 @@ class ServedModel:
         held = samples * (prod(inputs.shape) + prod(outputs.shape)) + numbers
         return MemoryNeed(samples, _SINGLE * held, numbers)
 
-    def read(self, asked: FieldRequest) -> Given:
+    def read(self, asked: FieldRequest) -> PredictionInputs:
         """Return inputs as a field batch, or raise a TwoscaleError that says what is wrong."""
-        given = given_inputs(
+        given = prediction_inputs(
             asked.fields,
             asked.parameters,
             self.spaces,
@@ -144,7 +144,7 @@ class ServedModel:
         """Raise if the surrogate cannot read these values, such as the logarithm of a negative."""
         self.surrogate.operator_.latent.inputs.check_values(fields)
 
-    def prediction(self, given: Given, level: float | None = None) -> QueuedCall:
+    def prediction(self, given: PredictionInputs, level: float | None = None) -> QueuedCall:
         """Return what predicts the solutions of inputs, and with a level assesses them.
 
         Raise if the surrogate has no radii of that level.
@@ -163,7 +163,7 @@ class ServedModel:
 
         return QueuedCall((self.name, "predict", level), work, (given.fields,))
 
-    def answer(self, given: Given, results: Tensors) -> tuple[np.ndarray, ...]:
+    def answer(self, given: PredictionInputs, results: Tensors) -> tuple[np.ndarray, ...]:
         """Return results as a user's arrays: fields, and radii and flags of an assessment.
 
         Raise if the fields are not finite.

@@ -37,7 +37,7 @@ from twoscale.serve.limits import Limits, Refusal
 from twoscale.serve.mappings import Points
 from twoscale.serve.model import OPERATIONS, FieldRequest, ServedModel
 from twoscale.serve.pages import docs_page, openapi
-from twoscale.surrogate.inputs import Given
+from twoscale.surrogate.prediction import PredictionInputs
 from twoscale.trust import LEVEL
 
 _STATUSES = {404: 400, 422: 400}  # UM-Bridge's status for whatever is wrong with a request
@@ -208,7 +208,9 @@ def _as_fields_or_parameters(
     return (array, None) if space.field_channels else (None, array)
 
 
-def _response(asked: FieldRequest, given: Given, results: Tensors, kind: str) -> Response:
+def _response(
+    asked: FieldRequest, given: PredictionInputs, results: Tensors, kind: str
+) -> Response:
     fields, *assessed = asked.model.answer(given, results)
     content: dict[str, Any] = {"model": asked.model.name, "shape": list(fields.shape)}
     if assessed:

@@ -6,15 +6,15 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
-from typing import Any
+from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from twoscale.domain.grid import Grid
 from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError, TwoscaleWarning
-from twoscale.fields.pairs import paired_chunks
+from twoscale.fields.pairs import Pairs
 from twoscale.fields.source import range_length, slices
 from twoscale.fields.workers import HERE, Job
 from twoscale.math.measures import (
@@ -29,7 +29,6 @@ from twoscale.math.measures import (
     unexplained_share,
 )
 from twoscale.networks import count_parameters
-from twoscale.operators.context import FieldPairs
 from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.problems import Problem
 from twoscale.problems.measures import flux_measures, has_flux, residual_measures
@@ -38,14 +37,16 @@ from twoscale.runtime.stages import INFERENCE
 from twoscale.runtime.texts import percent
 from twoscale.runtime.timing import Clock
 from twoscale.surrogate.display import Metrics
+from twoscale.surrogate.driver import FittedState
 from twoscale.surrogate.prediction import Predict
+from twoscale.surrogate.resampling import Resampling
 from twoscale.trust import Coverage
 
 
 def evaluate_operator(
     operator: FieldOperator,
     predict: Predict,
-    test: FieldPairs,
+    test: Pairs,
     *,
     common: PatchLayout,
     problem: Problem | None,
@@ -71,7 +72,7 @@ def evaluate_operator(
         measures |= residual_measures(problem)
     clock, errors = Clock(), _SampleErrors()
     passing = _batches(test, predict, clock, coverage)
-    batches = _reported(passing, test.outputs.shape[0], progress)
+    batches = _reported(passing, len(test), progress)
     values, apart = measure_channels(measures, errors.collected(batches))
     oracle_errors = _SampleErrors()
     oracle, oracle_apart = _oracle(operator, test, common, oracle_errors)
@@ -95,7 +96,7 @@ def evaluate_operator(
     if outputs.compresses:
         metrics["explained_variance"] = _explained(operator.latent)
     metrics["parameters"] = count_parameters(operator)
-    metrics["samples"] = test.outputs.shape[0]
+    metrics["samples"] = len(test)
     metrics["timings"] = dict(clock.seconds)
     if coverage is not None:
         metrics["trust"] = coverage.metrics
@@ -152,29 +153,29 @@ def _reported(batches: Iterable[Batch], samples: int, progress: Progress | None)
 
 
 @torch.no_grad()
-def coefficient_of_determination(predict: Predict, test: FieldPairs) -> float:
+def coefficient_of_determination(predict: Predict, test: Pairs) -> float:
     """Return R² = 1 - sum ||prediction - truth||² / sum ||truth - mean truth||².
 
     Sums are over all nodes and samples. Of several channels it is the mean of their R².
     """
-    total = reduce(torch.add, (chunk.double().sum(0) for chunk in test.outputs.chunks()))
-    measure = {"share": unexplained_share(total / test.outputs.shape[0])}
+    total = reduce(torch.add, (chunk.double().sum(0) for chunk in test.outputs.fields.chunks()))
+    measure = {"share": unexplained_share(total / len(test))}
     share = measure_all(measure, _batches(test, predict, Clock()))["share"]
     if not math.isfinite(share):
         raise TwoscaleError(
             "a score compares errors with the variation of the outputs, and these do not vary: "
-            f"give at least 2 outputs that differ, got {test.outputs.shape[0]}"
+            f"give at least 2 outputs that differ, got {len(test)}"
         )
     return 1.0 - share
 
 
-def with_facts_of_fit(metrics: dict[str, Any], surrogate: Any) -> Metrics:
+def with_facts_of_fit(metrics: dict[str, Any], state: FittedState) -> Metrics:
     """Return metrics with the fit's own: seconds of its stages, memory, networks side by side."""
-    timings = surrogate.timings_ | metrics["timings"]
+    timings = state.timings | metrics["timings"]
     facts: dict[str, Any] = {"timings": timings | {"total": sum(timings.values())}}
-    if surrogate.peak_device_gigabytes_ is not None:
-        facts["peak_device_gigabytes"] = surrogate.peak_device_gigabytes_
-    return Metrics(metrics | facts | {"trained_together": surrogate.trained_together_})
+    if state.peak_device_gigabytes is not None:
+        facts["peak_device_gigabytes"] = state.peak_device_gigabytes
+    return Metrics(metrics | facts | {"trained_together": state.trained_together})
 
 
 def _of_channels(
@@ -226,29 +227,31 @@ def _under(values: dict[str, float], prefix: str) -> dict[str, float]:
 
 
 def _batches(
-    test: FieldPairs, predict: Predict, clock: Clock, coverage: Coverage | None = None
+    test: Pairs, predict: Predict, clock: Clock, coverage: Coverage | None = None
 ) -> Iterator[Batch]:
     """Yield batches in float64, for sums of small differences of float32 fields."""
     for inputs, truth, prediction in _predicted(test, predict, clock):
         if coverage is not None:
             coverage.observe(inputs, prediction, truth)
-        seen = inputs[:, : test.input_space.field_channels]  # an equation has no parameters of ours
+        seen = inputs[
+            :, : test.inputs.space.field_channels
+        ]  # an equation has no parameters of ours
         yield Batch(prediction.double(), truth.double(), seen.double())
 
 
 def _predicted(
-    test: FieldPairs, predict: Predict, clock: Clock
+    test: Pairs, predict: Predict, clock: Clock
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Yield inputs, true outputs and predictions, whose time is kept.
 
     On a GPU the first prediction of a shape loads kernels and allocates memory, and the second one
     is recorded as a graph. So each shape is predicted twice before it is timed.
     """
-    if test.inputs.workers not in HERE:
+    if test.inputs.fields.workers not in HERE:
         yield from _predicted_elsewhere(test, predict, clock)
         return
     warm: set[torch.Size] = set()
-    for inputs, truth in paired_chunks(test.inputs, test.outputs):
+    for inputs, truth in test.chunks():
         if inputs.is_cuda and inputs.shape not in warm:
             warm.add(inputs.shape)
             for _ in range(2):
@@ -259,22 +262,21 @@ def _predicted(
 
 
 def _predicted_elsewhere(
-    test: FieldPairs, predict: Predict, clock: Clock
+    test: Pairs, predict: Predict, clock: Clock
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Yield the same, range by range, with predictions made by other processes.
 
     The time is that of waiting for them.
     """
-    workers: Any = test.inputs.workers
-    length = min(range_length(*side.shape[1:]) for side in (test.inputs, test.outputs))
-    ranges = list(slices(test.inputs.shape[0], length))
-    predicted = workers.each(Job(partial(_predictions, predict=predict), test.inputs), ranges)
+    sides = (test.inputs.fields, test.outputs.fields)
+    workers: Any = sides[0].workers
+    length = min(range_length(*side.shape[1:]) for side in sides)
+    ranges = list(slices(len(test), length))
+    predicted = workers.each(Job(partial(_predictions, predict=predict), sides[0]), ranges)
     for samples in ranges:
         with clock.stage(INFERENCE.name):
             prediction = next(predicted)
-        inputs, truth = (
-            torch.cat(list(side.read(samples))) for side in (test.inputs, test.outputs)
-        )
+        inputs, truth = (torch.cat(list(side.read(samples))) for side in sides)
         yield inputs, truth, prediction
 
 
@@ -284,7 +286,7 @@ def _predictions(chunks: Iterator[Tensor], predict: Predict) -> Tensor:
 
 @torch.no_grad()
 def _oracle(
-    operator: FieldOperator, test: FieldPairs, common: PatchLayout, errors: _SampleErrors
+    operator: FieldOperator, test: Pairs, common: PatchLayout, errors: _SampleErrors
 ) -> tuple[dict[str, float], dict[str, list[float]]]:
     """Return the errors of the output representation alone, if predictions are decoded from it.
 
@@ -297,6 +299,49 @@ def _oracle(
     representation = operator.outputs
     batches = (
         Batch(representation.reconstruct(truth).double(), truth.double())
-        for truth in test.outputs.chunks()
+        for truth in test.outputs.fields.chunks()
     )
     return measure_channels(measures, errors.collected(batches))
+
+
+def evaluate_resampled(
+    resampling: Resampling, operator: FieldOperator, predict: Predict, test: Pairs, **options: Any
+) -> dict[str, Any]:
+    """Return the metrics of an operator on the given grids; `options` as for `evaluate_operator`.
+
+    If fields are interpolated, metrics name the grids (`resampled_from`, `resampled_to`), and
+    `interpolation_mre` is the error of true outputs that only go in and out again. Such fields also
+    go through the output representation for `oracle_mre`.
+    """
+    if not resampling.changes:
+        return evaluate_operator(operator, predict, test, **options)
+    resampling.check()
+    seen = cast(FieldOperator, _Unlayered(operator))
+    metrics = evaluate_operator(seen, resampling.predict(predict), test, **options)
+
+    def error(function: Predict) -> float:
+        """Return the error of true outputs that go in, through a function, and out again."""
+        batches = (
+            Batch(resampling.leave(function(resampling.back(truth))).double(), truth.double())
+            for truth in test.outputs.fields.chunks()
+        )
+        return measure_channels({"mre": ACCURACY["mre"]}, batches)[0]["mre"]
+
+    costs: dict[str, Any] = {"interpolation_mre": error(lambda fields: fields)}
+    if isinstance(operator, LatentOperator) and operator.outputs.compresses:
+        costs["oracle_mre"] = error(operator.outputs.reconstruct)
+    return metrics | costs | resampling.record
+
+
+class _Unlayered(nn.Module):
+    """An operator as its metrics on another grid see it: without seams and oracle of its own."""
+
+    layout = None
+
+    def __init__(self, operator: FieldOperator) -> None:
+        super().__init__()
+        self.operator = operator
+
+    @property
+    def latent(self) -> LatentOperator:
+        return self.operator.latent

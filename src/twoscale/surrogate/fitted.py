@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from math import prod
-from typing import Any, overload
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 import torch
@@ -16,27 +15,34 @@ from twoscale.domain.grid import Grid
 from twoscale.domain.patches import PatchLayout, as_pair
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
+from twoscale.fields.pairs import Pairs
 from twoscale.fields.samples import Fields, check_prediction
-from twoscale.fields.source import chunk_length, slices
-from twoscale.operators.assembly import Assembly
+from twoscale.fields.source import slices
 from twoscale.operators.operators import FieldOperator
+from twoscale.operators.spec import SurrogateSpec
 from twoscale.problems import Problem
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.progress import Progress, ShowProgress, reporting
 from twoscale.surrogate.assessment import Assessment, Flags, assessed
 from twoscale.surrogate.display import Metrics
+from twoscale.surrogate.driver import FittedState
 from twoscale.surrogate.evaluation import (
     coefficient_of_determination,
+    evaluate_resampled,
     warn_of_failure,
     with_facts_of_fit,
 )
-from twoscale.surrogate.inputs import Door, Given, Pair, check_alike, given_inputs
+from twoscale.surrogate.inputs import InputReader
 from twoscale.surrogate.manifest import retained_dimensions
 from twoscale.surrogate.prediction import (
     Predict,
+    PredictionInputs,
     asks_for_gradient,
+    batch_length,
+    check_alike,
     in_batches,
     matching_parts,
+    prediction_inputs,
     prediction_of,
 )
 from twoscale.surrogate.resampling import Resampling, on_grid
@@ -45,20 +51,48 @@ from twoscale.trust import LEVEL, Coverage, InputRange, Trust, certify, is_ellip
 _SEAMS = (4, 4)  # patches on whose seams methods without patches are measured
 
 
+Value = TypeVar("Value")
+
+
+class FittedAttribute(Generic[Value]):
+    """A public attribute that reads the fitted state: `timings_` is `state_.timings`."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, surrogate: FittedSurrogate, owner: type | None = None) -> Value:
+        if surrogate is None or surrogate.state_ is None:
+            raise AttributeError(f"a surrogate has {self.name} once it is fitted")
+        value: Value = getattr(surrogate.state_, self.name[:-1])
+        return value
+
+    def __set__(self, surrogate: FittedSurrogate, value: Value) -> None:
+        raise AttributeError(f"{self.name} is what a fit has found: replace `state_` instead")
+
+
 class FittedSurrogate:
     """Predictions and metrics of a fitted operator. `Surrogate` is the class that users hold."""
 
     settings: dict[str, Any]
-    parts: Assembly
+    parts: SurrogateSpec
     device: torch.device
     problem: Problem | None
     periodic: tuple[bool, bool]
-    operator_: FieldOperator
-    input_space_: Space
-    output_space_: Space
-    ranks_: tuple[int, int]
-    errors_: dict[str, float | None]
-    trust_: Trust | None
+    state_: FittedState | None
+
+    operator_ = FittedAttribute[FieldOperator]()
+    input_space_ = FittedAttribute[Space]()
+    output_space_ = FittedAttribute[Space]()
+    ranks_ = FittedAttribute[tuple[int, int]]()
+    training_samples_ = FittedAttribute[int]()
+    timings_ = FittedAttribute[dict[str, float]]()
+    peak_device_gigabytes_ = FittedAttribute["float | None"]()
+    trained_together_ = FittedAttribute[int]()
+    chosen_ = FittedAttribute[dict[str, Any]]()
+    history_ = FittedAttribute[dict[str, dict[str, Any]]]()
+    errors_ = FittedAttribute[dict[str, "float | None"]]()
+    finetuning_ = FittedAttribute["dict[str, Any] | None"]()
+    trust_ = FittedAttribute["Trust | None"]()
 
     @overload
     def predict(
@@ -127,12 +161,10 @@ class FittedSurrogate:
             The predicted fields, with the axes of the training outputs. An input without an axis of
             samples gives a prediction without one. An xarray input gives an xarray prediction.
         """
-        self._check_fitted()
         if batch_size is not None and batch_size < 1:
             raise TwoscaleError(f"the batch size must be at least 1, got {batch_size}")
-        return self._predict_given(
-            self._given_inputs(inputs, parameters, resample), batch_size, progress
-        )
+        given = self._inputs(inputs, parameters, resample)
+        return self._predict_given(given, batch_size, progress)
 
     def predict_flagged(
         self, inputs: Fields | None, *, parameters: Any = None, resample: bool = False
@@ -144,31 +176,31 @@ class FittedSurrogate:
         inputs, parameters, resample
             As for `predict`.
         """
-        self._check_fitted()
         known = self._known_trust().known
-        given = self._given_inputs(inputs, parameters, resample)
+        given = self._inputs(inputs, parameters, resample)
         predicted = self._predict_given(given)
         return predicted, self._flags(known, given.fields.detach())
 
-    def _given_inputs(self, inputs: Fields | None, parameters: Any, resample: bool) -> Given:
-        return given_inputs(inputs, parameters, self._spaces, self.ranks_[0], resample=resample)
+    def _inputs(self, inputs: Fields | None, parameters: Any, resample: bool) -> PredictionInputs:
+        state = self._fitted_state()
+        spaces = (state.input_space, state.output_space)
+        return prediction_inputs(inputs, parameters, spaces, state.ranks[0], resample=resample)
 
     def _predict_given(
-        self, given: Given, batch_size: int | None = None, progress: ShowProgress = None
+        self,
+        given: PredictionInputs,
+        batch_size: int | None = None,
+        progress: ShowProgress = None,
     ) -> Any:
         """Return the checked predictions of inputs, as an array of the user's kind."""
-        fields = given.fields
-        predict = prediction_of(self.operator_, fields)
+        state, fields = self._fitted_state(), given.fields
+        predict = prediction_of(state.operator, fields)
         with torch.set_grad_enabled(asks_for_gradient(fields)), reporting(progress) as report:
             predicted = self._apply(predict, fields, batch_size, report)
             # Only now: on CUDA it waits for the device.
-            check_prediction(fields.detach(), predicted.detach(), self._check_values)
-            return given.result(predicted, self._spaces, self.ranks_[1])
-
-    @property
-    def _check_values(self) -> Callable[[Tensor], None]:
-        """Return what raises if values of inputs are not allowed."""
-        return self.operator_.latent.inputs.check_values
+            check_values = state.operator.latent.inputs.check_values
+            check_prediction(fields.detach(), predicted.detach(), check_values)
+            return given.result(predicted, state.spaces, state.ranks[1])
 
     @torch.no_grad()
     def predict_fields(self, fields: Tensor, batch_size: int | None = None) -> Tensor:
@@ -185,16 +217,6 @@ class FittedSurrogate:
         """Return the predictions of checked fields, on their own device, `length` at a time."""
         return in_batches(predict, fields, length or self._batch_size(), self.device, progress)
 
-    def predict_parts(
-        self, inputs: Any, *, parameters: Any = None, resample: bool = False
-    ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield the solution fields of inputs part by part, with the samples they are of.
-
-        `inputs` may be mapped from a file: only one part of it is in memory at a time.
-        """
-        for part, given in self.input_parts(inputs, parameters=parameters, resample=resample):
-            yield part, self.predict(**given)
-
     def input_parts(
         self, inputs: Any, *, parameters: Any = None, resample: bool = False
     ) -> Iterator[tuple[slice, dict[str, Any]]]:
@@ -206,23 +228,22 @@ class FittedSurrogate:
             yield part, {"inputs": fields, "parameters": scalars, "resample": resample}
 
     def _batch_size(self) -> int:
-        cuda = self.device.type == "cuda"
-        largest = max(self.input_space_.shape, self.output_space_.shape, key=prod)
-        return self.settings.get("evaluation_batch") or chunk_length(*largest, cuda=cuda)
+        own: int | None = self.settings.get("evaluation_batch")
+        return own or batch_length(self._fitted_state().spaces, self.device)
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "operator_"):
+    def _fitted_state(self) -> FittedState:
+        """Return what the fit has made, or raise if there was none."""
+        if self.state_ is None:
             raise TwoscaleError("this surrogate is not fitted yet: call fit or load first")
+        return self.state_
 
     def check_spaces(self, inputs: Space, outputs: Space, *, resample: bool = False) -> None:
         """Raise if the surrogate was not fitted on fields of these spaces, and for its problem.
 
         With `resample` their grids may be others.
         """
-        self._check_fitted()
-        for name, fitted, given in zip(
-            ("input", "output"), self._spaces, (inputs, outputs), strict=True
-        ):
+        spaces = self._fitted_state().spaces
+        for name, fitted, given in zip(("input", "output"), spaces, (inputs, outputs), strict=True):
             check_alike(name, on_grid(fitted, given.grid) if resample else fitted, given)
         if self.problem is not None:
             self.problem.check_spaces(inputs, outputs)
@@ -254,9 +275,9 @@ class FittedSurrogate:
         Assessment
             Fields, radii, pointwise bands, flags and, where the equation allows it, certificates.
         """
-        self._check_fitted()
+        state = self._fitted_state()
         self.check_level(level)
-        given = self._given_inputs(inputs, parameters, resample)
+        given = self._inputs(inputs, parameters, resample)
         # Not a decorator: the warning below points at the line that called.
         with torch.no_grad(), reporting(progress) as report:
             found = assessed(
@@ -267,13 +288,14 @@ class FittedSurrogate:
                 length=self._batch_size(),
                 progress=report,
             )
-        check_prediction(given.fields.detach(), found.fields, self._check_values)
+        check_values = state.operator.latent.inputs.check_values
+        check_prediction(given.fields.detach(), found.fields, check_values)
         proves = certificate and given.resampling is None
-        if proves and is_elliptic(self.problem, self.output_space_):
+        if proves and is_elliptic(self.problem, state.output_space):
             # Of the user's inputs: the surrogate reads them in single precision.
             found = replace(found, certificate=certify(found.fields, inputs, self.problem))
         found.flags.warn()
-        return found.handed_back(lambda fields: given.result(fields, self._spaces, self.ranks_[1]))
+        return found.handed_back(lambda fields: given.result(fields, state.spaces, state.ranks[1]))
 
     @torch.no_grad()
     def flag(
@@ -291,10 +313,9 @@ class FittedSurrogate:
         Flags
             `outside` says it of each sample; distances say why.
         """
-        self._check_fitted()
         known = self._known_trust().known
-        fields = self._given_inputs(inputs, parameters, resample).fields
-        check_prediction(fields, fields[:0], self._check_values)
+        fields = self._inputs(inputs, parameters, resample).fields
+        check_prediction(fields, fields[:0], self.operator_.latent.inputs.check_values)
         return self._flags(known, fields)
 
     def _flags(self, known: InputRange, fields: Tensor) -> Flags:
@@ -305,17 +326,17 @@ class FittedSurrogate:
 
     def check_level(self, level: float) -> None:
         """Raise if radii of this level cannot be given."""
-        self._check_fitted()
         self._known_trust().calibrated().check_level(level)
 
     def _known_trust(self) -> Trust:
-        if self.trust_ is None:
+        trust = self._fitted_state().trust
+        if trust is None:
             raise TwoscaleError(
                 "this surrogate knows neither its errors nor the range of its inputs, because it "
                 "was fitted with calibration=False: call calibrate with pairs of fields that took "
                 "no part in its fit"
             )
-        return self.trust_
+        return trust
 
     @torch.no_grad()
     def evaluate(
@@ -353,36 +374,36 @@ class FittedSurrogate:
             `mean_relative_l2` is the mean of the samples' own ratios. The other names are those of
             `metrics.json`. Timings include the stages of the fit.
         """
-        pair = self._test_pair(inputs, outputs, parameters, resample=resample)
-        grids = (pair.inputs.space.grid, pair.outputs.space.grid)
+        pairs = self._test_pairs(inputs, outputs, parameters, resample=resample)
+        state = self._fitted_state()
+        grids = (pairs.inputs.space.grid, pairs.outputs.space.grid)
+        fitted = (state.input_space.grid, state.output_space.grid)
+        coverage = None  # counts how often bands hold, on the fitted grids
+        if state.trust is not None and grids == fitted:
+            coverage = Coverage(state.trust, state.operator, self.problem)
         with reporting(progress) as report:
-            metrics = Resampling(self._spaces, grids).evaluate(
-                self.operator_,
-                partial(self._apply, self.operator_),
-                pair.fields(self.device),
+            metrics = evaluate_resampled(
+                Resampling(state.spaces, grids),
+                state.operator,
+                partial(self._apply, state.operator),
+                pairs.on(self.device),
                 common=self._common_layout(grids[1]),
                 problem=self.problem,
-                names=self.output_space_.channel_names,
+                names=state.output_space.channel_names,
                 per_sample=per_sample,
-                coverage=self._coverage(*grids),
+                coverage=coverage,
                 progress=report,
             )
         warn_of_failure(metrics)
-        self.errors_["test"] = metrics["mean_relative_l2"]
+        errors = state.errors | {"test": metrics["mean_relative_l2"]}
+        self.state_ = replace(state, errors=errors)
         LOGGER.info(
             "evaluated on %d pairs: mean_relative_l2 %.4g, mre %.4g",
-            len(pair.inputs),
+            len(pairs),
             metrics["mean_relative_l2"],
             metrics["mre"],
         )
-        return with_facts_of_fit(metrics, self)
-
-    def _coverage(self, *grids: Grid) -> Coverage | None:
-        """Return what counts how often bands hold, on the fitted grids; None without any."""
-        fitted = tuple(space.grid for space in self._spaces)
-        if self.trust_ is None or grids != fitted:
-            return None
-        return Coverage(self.trust_, self.operator_, self.problem)
+        return with_facts_of_fit(metrics, state)
 
     def score(self, inputs: Fields | None, outputs: Fields, *, parameters: Any = None) -> float:
         """Return R² of the predictions of held-out pairs: 1 is perfect, larger is better.
@@ -390,11 +411,11 @@ class FittedSurrogate:
         R² = 1 - sum ||prediction - truth||² / sum ||truth - mean truth||², with sums over all nodes
         and samples; of several channels the mean of their R². Predicting the mean field scores 0.
         """
-        pair = self._test_pair(inputs, outputs, parameters)
+        pairs = self._test_pairs(inputs, outputs, parameters)
         predict = partial(self._apply, self.operator_)
-        return coefficient_of_determination(predict, pair.fields(self.device))
+        return coefficient_of_determination(predict, pairs.on(self.device))
 
-    def _test_pair(
+    def _test_pairs(
         self,
         inputs: Fields | None,
         outputs: Fields,
@@ -402,11 +423,11 @@ class FittedSurrogate:
         *,
         resample: bool = False,
         role: str = "test",
-    ) -> Pair:
-        self._check_fitted()
-        pair = replace(self._door, any_grid=resample).pair(inputs, outputs, parameters, role)
-        self.check_spaces(pair.inputs.space, pair.outputs.space, resample=resample)
-        return pair
+    ) -> Pairs:
+        reader = replace(self._reader, any_grid=resample)
+        pairs = reader.pairs(inputs, outputs, parameters, role)
+        self.check_spaces(*pairs.spaces, resample=resample)
+        return pairs
 
     @property
     def retained(self) -> dict[str, Any]:
@@ -420,10 +441,6 @@ class FittedSurrogate:
         return (grid or self.output_space_.grid).common_partition(patches)
 
     @property
-    def _door(self) -> Door:
-        """Return how fields of the fitted spaces come in."""
-        return Door(self.periodic, like=self._spaces)
-
-    @property
-    def _spaces(self) -> tuple[Space, Space]:
-        return self.input_space_, self.output_space_
+    def _reader(self) -> InputReader:
+        """Return what reads fields of the fitted spaces."""
+        return InputReader(self.periodic, like=self._fitted_state().spaces)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import fits_rank
 from twoscale.files.reading import is_a
 from twoscale.methods.recipes import every_setting, resolve
-from twoscale.operators.assembly import Assembly
 from twoscale.operators.operators import FieldOperator
+from twoscale.operators.spec import SurrogateSpec
 from twoscale.parts import PARTS
 from twoscale.predictors.base import check_stored_weights
 from twoscale.problems import Problem, describe_problem, problem_from
@@ -24,73 +23,42 @@ from twoscale.representation.base import subset
 from twoscale.runtime.memory import available_memory
 from twoscale.settings import Setting, resolve_settings
 from twoscale.surrogate.artifact import environment, write_artifact
-from twoscale.surrogate.options import COMPOSED, resolve_seed
+from twoscale.surrogate.driver import FittedState
+from twoscale.surrogate.options import COMPOSED, Resolved, resolve_seed
 from twoscale.trust import Trust
 
 _TRUST = "trust"  # begins the names of its tensors
+_PLAIN = (
+    "chosen",
+    "training_samples",
+    "timings",
+    "peak_device_gigabytes",
+    "trained_together",
+    "finetuning",
+)
+"""What the manifest holds of the fitted state as it is."""
 _NODE_BYTES = 64  # of memory for each value of a field, at least: some copies of it
-
-
-@dataclass(frozen=True)
-class Stored:
-    """All that is stored of a fitted surrogate, under the names of its attributes."""
-
-    method: str
-    settings: dict[str, Any]
-    parts: Assembly
-    seed: int
-    problem: Problem | None
-    periodic: tuple[bool, bool]
-    operator_: FieldOperator
-    input_space_: Space
-    output_space_: Space
-    ranks_: tuple[int, int]
-    timings_: dict[str, float]
-    peak_device_gigabytes_: float | None
-    trained_together_: int
-    finetuning_: dict[str, Any] | None
-    chosen_: dict[str, Any]
-    training_samples_: int
-    trust_: Trust | None
-
-    @classmethod
-    def of(cls, surrogate: Any) -> Stored:
-        """Return what is stored of a fitted surrogate."""
-        return cls(**{one.name: getattr(surrogate, one.name) for one in fields(cls)})
-
-    def manifest(self) -> dict[str, Any]:
-        """Return the content of the manifest; `restored` is its inverse."""
-        return {
-            "method": self.method,
-            "settings": self.settings,
-            "parts": self.parts.describe(),
-            "seed": self.seed,
-            "spaces": [self.input_space_.as_dict(), self.output_space_.as_dict()],
-            "ranks": list(self.ranks_),
-            "problem": None if self.problem is None else describe_problem(self.problem),
-            "chosen": self.chosen_,
-            "training_samples": self.training_samples_,
-            "timings": self.timings_,
-            "peak_device_gigabytes": self.peak_device_gigabytes_,
-            "trained_together": self.trained_together_,
-            "finetuning": self.finetuning_,
-            "trust": None if self.trust_ is None else {"scores": list(self.trust_.kinds)},
-        }
-
-    @property
-    def tensors(self) -> dict[str, Tensor]:
-        """Return the weights, with those of the trust."""
-        trust = {} if self.trust_ is None else self.trust_.state_dict(prefix=f"{_TRUST}.")
-        return {**self.operator_.state_dict(), **trust}
 
 
 def write_surrogate(surrogate: Any, folder: Path) -> None:
     """Write the manifest and the weights of a fitted surrogate into an existing folder."""
-    stored = Stored.of(surrogate)
-    manifest = stored.manifest()
-    manifest["retained"] = retained_dimensions(surrogate.operator_)
-    manifest["provenance"] = environment(surrogate.device)
-    write_artifact(folder, manifest, stored.tensors)
+    state: FittedState = surrogate.state_
+    problem, trust = surrogate.problem, state.trust
+    manifest = {
+        "method": surrogate.method,
+        "settings": surrogate.settings,
+        "parts": surrogate.parts.describe(),
+        "seed": surrogate.seed,
+        "spaces": [space.as_dict() for space in state.spaces],
+        "ranks": list(state.ranks),
+        "problem": None if problem is None else describe_problem(problem),
+        "trust": None if trust is None else {"scores": list(trust.kinds)},
+        **{name: getattr(state, name) for name in _PLAIN},
+        "retained": retained_dimensions(state.operator),
+        "provenance": environment(surrogate.device),
+    }
+    known = {} if trust is None else trust.state_dict(prefix=f"{_TRUST}.")
+    write_artifact(folder, manifest, {**state.operator.state_dict(), **known})
 
 
 def retained_dimensions(operator: FieldOperator) -> dict[str, Any]:
@@ -108,8 +76,11 @@ def restored(
     tensors: dict[str, Tensor],
     device: torch.device,
     problem: Problem | None,
-) -> Stored:
-    """Return what a manifest and its weights stand for; raise if they do not fit together."""
+) -> tuple[Resolved, FittedState]:
+    """Return what a manifest and its weights stand for; raise if they do not fit together.
+
+    These are the arguments of the surrogate, and the state of its fit.
+    """
     try:
         return _restored(manifest, tensors, device, problem)
     except TwoscaleError as error:
@@ -125,11 +96,11 @@ def _restored(
     tensors: dict[str, Tensor],
     device: torch.device,
     problem: Problem | None,
-) -> Stored:
+) -> tuple[Resolved, FittedState]:
     inputs, outputs = (Space.from_dict(one) for one in manifest["spaces"])
     ranks = _ranks(manifest["ranks"], inputs, outputs)
     _check_sizes(manifest["parts"], (inputs, outputs), tensors)
-    parts = Assembly.from_description(manifest["parts"])
+    parts = SurrogateSpec.from_description(manifest["parts"])
     own = {name: one for name, one in tensors.items() if not name.startswith(f"{_TRUST}.")}
     operator = parts.operator().restore(own, inputs, outputs).to(device)
     check_stored_weights(operator)
@@ -138,25 +109,29 @@ def _restored(
     if problem is None:
         problem = problem_from(manifest["problem"])
     method = str(manifest["method"])
-    return Stored(
+    resolved = Resolved(
         method=method,
         settings=_settings(method, dict(manifest["settings"])),
         parts=parts,
         seed=resolve_seed(manifest["seed"]),
+        device=device,
         problem=problem,
         periodic=outputs.grid.plane.periodic,
-        operator_=operator,
-        input_space_=inputs,
-        output_space_=outputs,
-        ranks_=ranks,
-        timings_={name: float(one) for name, one in manifest["timings"].items()},
-        peak_device_gigabytes_=manifest["peak_device_gigabytes"],
-        trained_together_=int(manifest["trained_together"]),
-        finetuning_=manifest["finetuning"],
-        chosen_=dict(manifest["chosen"]),
-        training_samples_=int(manifest["training_samples"]),
-        trust_=None if trust is None else trust.to(device),
     )
+    state = FittedState(
+        operator,
+        inputs,
+        outputs,
+        ranks,
+        training_samples=int(manifest["training_samples"]),
+        timings={name: float(one) for name, one in manifest["timings"].items()},
+        peak_device_gigabytes=manifest["peak_device_gigabytes"],
+        trained_together=int(manifest["trained_together"]),
+        chosen=dict(manifest["chosen"]),
+        finetuning=manifest["finetuning"],
+        trust=None if trust is None else trust.to(device),
+    )
+    return resolved, state
 
 
 def _trust(

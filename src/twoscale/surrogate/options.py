@@ -13,7 +13,7 @@ import torch
 from twoscale.domain.symmetries import SYMMETRIES
 from twoscale.errors import TwoscaleError
 from twoscale.methods.recipes import assemble, names_of_parts, resolve, transformed
-from twoscale.operators.assembly import Assembly
+from twoscale.operators.spec import SurrogateSpec
 from twoscale.parts import Part
 from twoscale.problems import Problem, get_problem
 from twoscale.representation import WholeField
@@ -38,7 +38,7 @@ class Resolved:
 
     method: str
     settings: dict[str, Any]
-    parts: Assembly
+    parts: SurrogateSpec
     seed: int
     device: torch.device
     problem: Problem | None
@@ -90,7 +90,7 @@ class Composed(NamedTuple):
 
     method: str
     settings: dict[str, Any]
-    parts: Assembly
+    parts: SurrogateSpec
 
 
 def compose(

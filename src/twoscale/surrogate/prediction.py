@@ -1,9 +1,11 @@
-"""Predictions of fields: batch by batch, from recordings, or with gradients."""
+"""Predictions: the inputs they are made from, batches, recordings and gradients, labels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -11,14 +13,19 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.samples import as_parameters, read_shape
-from twoscale.fields.source import slices
+from twoscale.fields.arrays import is_labelled
+from twoscale.fields.samples import as_parameters, four_axes, read_shape, users_rank
+from twoscale.fields.source import chunk_length, slices, with_channels
 from twoscale.runtime.cuda_graphs import replayed
 from twoscale.runtime.progress import Progress
+from twoscale.surrogate.resampling import Resampling, on_grid
 
 Predict = Callable[[Tensor], Tensor]
+
+_USUAL = ("channel", "row", "column")  # names of axes that the inputs do not have
 
 
 def asks_for_gradient(fields: Tensor) -> bool:
@@ -63,6 +70,25 @@ def in_batches(
     return torch.cat(made) if room is None else room
 
 
+def batch_length(spaces: tuple[Space, Space], device: torch.device) -> int:
+    """Return how many fields are predicted at a time: as many as make a chunk of memory."""
+    largest = max((space.shape for space in spaces), key=prod)
+    return chunk_length(*largest, cuda=device.type == "cuda")
+
+
+def batched(
+    operator: nn.Module, spaces: tuple[Space, Space], device: torch.device, length: int | None
+) -> Predict:
+    """Return the predictions of an operator, batch by batch and without gradients."""
+
+    @torch.no_grad()
+    def predict(fields: Tensor) -> Tensor:
+        each = length or batch_length(spaces, device)
+        return in_batches(prediction_of(operator, fields), fields, each, device)
+
+    return predict
+
+
 def matching_parts(
     inputs: Any, parameters: Any, length: int, space: Space, *, any_grid: bool = False
 ) -> Iterator[tuple[slice, Any, Any]]:
@@ -82,3 +108,182 @@ def matching_parts(
     for part in slices(max(counts, default=1), length):
         fields = None if inputs is None else np.asarray(inputs[part]).reshape(-1, *sides)
         yield part, fields, None if scalars is None else scalars[part]
+
+
+def check_alike(name: str, fitted: Space, given: Space) -> None:
+    """Raise if fields differ from those of a fitted space: contents, periodic axes or names."""
+    if given.shape != fitted.shape or given.parameters != fitted.parameters:
+        raise TwoscaleError(
+            f"this surrogate was fitted on {name}s of {fitted.contents}, these are {given.contents}"
+            f"{_way_out(fitted, given)}"
+        )
+    if given.grid.periodic != fitted.grid.periodic:
+        raise TwoscaleError(
+            f"this surrogate was fitted on {name} fields of {fitted.grid} (p: periodic), these "
+            f"are {given.grid}"
+        )
+    if fitted.names is not None and given.names is not None and fitted.names != given.names:
+        raise TwoscaleError(
+            f"this surrogate was fitted on the {name} channels {', '.join(fitted.names)}, these "
+            f"are {', '.join(given.names)}: bring them into that order"
+        )
+
+
+def check_shape(name: str, space: Space, shape: Sequence[int]) -> None:
+    """Raise if fields of (channels, height, width) are not those of a fitted space."""
+    if tuple(shape) != space.shape:
+        channels, height, width = shape
+        came = Space(Grid((height, width)), channels, parameters=min(space.parameters, channels))
+        raise TwoscaleError(
+            f"this surrogate was fitted on {name}s of {space.contents}, these are {came.contents}"
+            f"{_way_out(space, came)}"
+        )
+
+
+def _way_out(fitted: Space, given: Space) -> str:
+    """Return what to do about fields that only have another grid."""
+    alike = (fitted.channels, fitted.parameters) == (given.channels, given.parameters)
+    sides = zip(fitted.grid.shape, given.grid.shape, strict=True)
+    alike = alike and all((one == 1) == (other == 1) for one, other in sides)
+    return ": set resample to interpolate between the grids" if alike else ""
+
+
+@dataclass(frozen=True)
+class PredictionInputs:
+    """Inputs of a fitted surrogate as a field batch, and how their predictions are handed back."""
+
+    fields: Tensor  # (b, C, H, W) on the fitted grid, parameters as the last channels
+    single: bool  # one sample came without an axis of samples
+    resampling: Resampling | None  # if they came on another grid
+    kind: Any  # the user's array
+
+    def result(self, predicted: Tensor, spaces: tuple[Space, Space], rank: int) -> Any:
+        """Return predictions (b, C, H, W) as an array of the user's kind.
+
+        `spaces` are those of inputs and outputs. Predictions have as many axes as the training
+        outputs, without that of the samples for one sample.
+        """
+        if self.resampling is not None:
+            predicted = self.resampling.leave(predicted)
+        shown = users_rank(predicted, rank)
+        shown = shown[0] if self.single else shown
+        if isinstance(self.kind, Tensor) or shown.requires_grad:
+            return shown
+        if not isinstance(self.kind, np.ndarray) and is_labelled(self.kind):
+            return labelled_like(self.kind, shown.numpy(), spaces, single=self.single)
+        return shown.numpy()
+
+
+def prediction_inputs(
+    inputs: Any, parameters: Any, spaces: tuple[Space, Space], rank: int, *, resample: bool = False
+) -> PredictionInputs:
+    """Return inputs of a fitted surrogate, read as its spaces of inputs and outputs say.
+
+    `rank` is that of the training inputs. Shapes are checked, values are not. With `resample`
+    fields may be on another grid.
+    """
+    space = spaces[0]
+    if inputs is None and parameters is None:
+        raise TwoscaleError("there is nothing to predict from: give input fields")
+    fields, single, resampling = None, False, None
+    if inputs is not None:
+        fields, single = four_axes(inputs, "input", space, any_grid=resample, rank=rank)
+        if resample and fields.shape[1] == space.field_channels:
+            grid = Grid((fields.shape[2], fields.shape[3]), periodic=space.grid.periodic)
+            resampling = Resampling.of_inputs(spaces, grid).check()
+            fields = resampling.enter(fields)
+    scalars, alone = _scalars(parameters, space, single=single or inputs is None)
+    if fields is None:
+        assert scalars is not None
+        fields, single = scalars[:, :, None, None], alone
+    elif scalars is not None:
+        fields = _with_channels(fields, scalars)
+    check_shape("input", space, fields.shape[1:])
+    changes = resampling if resampling is not None and resampling.changes else None
+    return PredictionInputs(fields, single, changes, parameters if inputs is None else inputs)
+
+
+def with_samples_axis(
+    fields: np.ndarray | None, scalars: np.ndarray | None, space: Space, **options: Any
+) -> tuple[np.ndarray | None, np.ndarray | None, bool]:
+    """Return fields and parameters with an axis of samples, and whether they came without it.
+
+    Options are those of `read_shape`.
+    """
+    if fields is not None:
+        _, single = read_shape(fields.shape, "input", space, **options)
+        fields = fields[None] if single else fields
+    else:
+        assert scalars is not None
+        single = space.parameters > 1 and scalars.shape == (space.parameters,)
+    if single and scalars is not None and scalars.ndim == 1:
+        scalars = scalars[None]
+    return fields, scalars, single
+
+
+def predicted_space(
+    spaces: tuple[Space, Space], shape: Sequence[int] | None, *, resample: bool = False
+) -> Space:
+    """Return the space of predictions from input fields of a shape, with an axis of samples."""
+    if shape is None or not resample:
+        return spaces[1]
+    (_, _, height, width), _ = read_shape(shape, "input", spaces[0], any_grid=True)
+    given = Grid((height, width), periodic=spaces[0].grid.periodic)
+    return on_grid(spaces[1], Resampling.of_inputs(spaces, given).given[1])
+
+
+def _scalars(parameters: Any, space: Space, *, single: bool) -> tuple[Tensor | None, bool]:
+    """Return parameters (samples, P) of a fitted space, and whether they came as one row (P,).
+
+    A row is one sample where there is a `single` one, and where each sample has several.
+    """
+    scalars, alone = None, False
+    if parameters is not None:
+        scalars = as_parameters(parameters)
+        alone = single and space.parameters > 1 and scalars.shape == (space.parameters, 1)
+        alone = alone and np.ndim(parameters) == 1
+        scalars = scalars.T if alone else scalars
+    given = 0 if scalars is None else scalars.shape[1]
+    if given != space.parameters:
+        wanted = f"{space.parameters} parameters" if space.parameters else "no parameters"
+        raise TwoscaleError(
+            f"this surrogate was fitted with {wanted} for each sample, got {given or 'none'}"
+        )
+    return scalars, alone
+
+
+def _with_channels(fields: Tensor, scalars: Tensor) -> Tensor:
+    """Return fields (b, C, H, W) with scalars (b, P) as P further channels."""
+    if len(scalars) != len(fields):
+        raise TwoscaleError(
+            f"there are {len(fields)} input fields but parameters of {len(scalars)} samples"
+        )
+    return with_channels(fields, scalars.to(fields.device))
+
+
+def labelled_like(
+    given: Any, values: np.ndarray, spaces: tuple[Space, Space], *, single: bool
+) -> Any:
+    """Return predictions as a labelled array of the kind of the inputs `given`.
+
+    `spaces` are those of inputs and outputs. Samples, rows and columns keep their names, and their
+    coordinates if there are as many of them. An axis of another length is called `output_` and the
+    input's name. Channels are called "channel" and have the names of the output channels, if these
+    have any. Axes that the inputs lack are called "row" and "column". Name and attributes of the
+    inputs are not taken over.
+    """
+    inputs, outputs = spaces
+    own = [str(name) for name in given.dims]
+    first = [] if single else own[:1]
+    axes = 0 if not inputs.field_channels else 1 if inputs.grid.shape[0] == 1 else 2
+    places = own[len(own) - axes :]
+    wanted = (*_USUAL[: 3 - len(places)], *places)[3 - (values.ndim - len(first)) :]
+    dims = list(first)
+    for name, size in zip(wanted, values.shape[len(first) :], strict=True):
+        kept = name not in dims and given.sizes.get(name, size) == size
+        dims.append(name if kept else f"output_{name}")
+    coords = {name: given.coords[name] for name in dims if name in given.coords}
+    channels = len(first)
+    if values.ndim - channels == len(_USUAL) and outputs.names is not None:
+        coords[dims[channels]] = list(outputs.names)
+    return type(given)(values, dims=dims, coords=coords)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
-from twoscale.math.measures import ACCURACY, Batch, measure_channels
 from twoscale.networks.resample import interpolate_cubic, resample
-from twoscale.operators.context import FieldPairs
-from twoscale.operators.operators import FieldOperator, LatentOperator
-from twoscale.surrogate.evaluation import evaluate_operator
-from twoscale.surrogate.prediction import Predict
+
+Predict = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ class Resampling:
             outputs, self.given[1].plane.shape, self.fitted[1].grid.plane.periodic
         )
 
-    def _return(self, outputs: Tensor) -> Tensor:
+    def back(self, outputs: Tensor) -> Tensor:
         """Return outputs of the given grid on the fitted one."""
         grid = self.fitted[1].grid
         return interpolate_cubic(outputs, *grid.plane)
@@ -92,47 +90,6 @@ class Resampling:
             "resampled_from": {"input": given[0], "output": given[1]},
             "resampled_to": {"input": fitted[0], "output": fitted[1]},
         }
-
-    def evaluate(
-        self, operator: FieldOperator, predict: Predict, test: FieldPairs, **options: Any
-    ) -> dict[str, Any]:
-        """Return the metrics of an operator on the given grids; `options` as `evaluate_operator`.
-
-        If fields are interpolated, metrics name the grids (`resampled_from`, `resampled_to`), and
-        `interpolation_mre` is the error of true outputs that only go in and out again. Such fields
-        also go through the output representation for `oracle_mre`.
-        """
-        if not self.changes:
-            return evaluate_operator(operator, predict, test, **options)
-        self.check()
-        seen = cast(FieldOperator, _Unlayered(operator))
-        metrics = evaluate_operator(seen, self.predict(predict), test, **options)
-        costs: dict[str, Any] = {"interpolation_mre": self._mre(test, lambda fields: fields)}
-        if isinstance(operator, LatentOperator) and operator.outputs.compresses:
-            costs["oracle_mre"] = self._mre(test, operator.outputs.reconstruct)
-        return metrics | costs | self.record
-
-    def _mre(self, test: FieldPairs, function: Predict) -> float:
-        """Return the error of true outputs that go in, through a function, and out again."""
-        batches = (
-            Batch(self.leave(function(self._return(truth))).double(), truth.double())
-            for truth in test.outputs.chunks()
-        )
-        return measure_channels({"mre": ACCURACY["mre"]}, batches)[0]["mre"]
-
-
-class _Unlayered(nn.Module):
-    """An operator as its metrics on another grid see it: without seams and oracle of its own."""
-
-    layout = None
-
-    def __init__(self, operator: FieldOperator) -> None:
-        super().__init__()
-        self.operator = operator
-
-    @property
-    def latent(self) -> LatentOperator:
-        return self.operator.latent
 
 
 def on_grid(space: Space, grid: Grid) -> Space:

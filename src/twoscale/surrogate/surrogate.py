@@ -3,44 +3,50 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
 
 import torch
 
+from twoscale.errors import TwoscaleWarning
 from twoscale.export import Exported, describe, export_operator
+from twoscale.fields.pairs import SplitData
 from twoscale.fields.samples import Fields
 from twoscale.files import Checkpoints, atomic_output
-from twoscale.finetuning.finetune import FinetunePlan, keeps_fields, tunable
-from twoscale.operators.context import FieldPairs, FitContext
+from twoscale.finetuning.finetune import FinetunePlan, finetune_operator, keeps_fields, tunable
+from twoscale.operators.fitting import FitOptions, FitRecord
 from twoscale.operators.operators import LatentOperator
 from twoscale.predictors import CodePredictor
 from twoscale.problems import Problem
 from twoscale.representation import Representation
 from twoscale.runtime import processes
 from twoscale.runtime.logs import LOGGER
-from twoscale.runtime.progress import Progress, ShowProgress, reporting
+from twoscale.runtime.progress import ShowProgress, reporting
 from twoscale.runtime.scratch import IN_MEMORY, Scratch
-from twoscale.runtime.stages import CALIBRATION
-from twoscale.runtime.timing import Clock, add_seconds
+from twoscale.runtime.timing import reset_peak_memory
 from twoscale.surrogate.artifact import is_replaceable, read_artifact
 from twoscale.surrogate.display import constructor_text, surrogate_html, surrogate_text
-from twoscale.surrogate.fitted import FittedSurrogate
-from twoscale.surrogate.fitting import (
-    Fitting,
-    begin_fit,
-    finetuned_state,
-    fit_checkpoints,
-    fitted_state,
-    warn_of_fewer_levels,
+from twoscale.surrogate.driver import (
+    Fit,
+    calibrated,
+    checkpoints_beside,
+    run_fit,
     warn_of_symmetries,
+    with_trust,
 )
-from twoscale.surrogate.inputs import Calibration, Door, Pair, Validation
+from twoscale.surrogate.fitted import FittedSurrogate
+from twoscale.surrogate.inputs import Calibration, InputReader, Validation
 from twoscale.surrogate.manifest import restored, write_surrogate
-from twoscale.surrogate.options import equal_arguments, resolve_arguments, resolve_device
+from twoscale.surrogate.options import (
+    Resolved,
+    equal_arguments,
+    resolve_arguments,
+    resolve_device,
+)
 from twoscale.surrogate.protocol import changed_parameters, parameters_by_name, regressor_tags
-from twoscale.trust import Trust
 
 
 class Surrogate(FittedSurrogate):
@@ -120,13 +126,6 @@ class Surrogate(FittedSurrogate):
 
     method: str
     seed: int
-    training_samples_: int
-    timings_: dict[str, float]
-    history_: dict[str, dict[str, Any]]
-    chosen_: dict[str, Any]
-    finetuning_: dict[str, Any] | None
-    peak_device_gigabytes_: float | None
-    trained_together_: int
 
     def __init__(
         self,
@@ -159,11 +158,14 @@ class Surrogate(FittedSurrogate):
 
     def _take_arguments(self, given: dict[str, Any]) -> None:
         """Remember arguments, and what they stand for; a wrong one raises and changes nothing."""
-        resolved = resolve_arguments(**given)
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)  # results of a fit with other arguments
+        self._take(resolve_arguments(**given), given)
+
+    def _take(self, resolved: Resolved, given: dict[str, Any]) -> None:
         self._given = given
-        vars(self).update(vars(resolved))
+        self.method, self.settings, self.parts = resolved.method, resolved.settings, resolved.parts
+        self.seed, self.device = resolved.seed, resolved.device
+        self.problem, self.periodic = resolved.problem, resolved.periodic
+        self.state_ = None  # any fit had other arguments
 
     def __repr__(self) -> str:
         return constructor_text(self)
@@ -196,13 +198,11 @@ class Surrogate(FittedSurrogate):
         return regressor_tags()
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "operator_")
+        return self.state_ is not None
 
     @property
     def n_features_in_(self) -> int:
         """Return the number of values in one input field, of all its channels."""
-        if not hasattr(self, "operator_"):
-            raise AttributeError("a surrogate has n_features_in_ once it is fitted")
         return self.input_space_.field_channels * self.input_space_.grid.nodes
 
     def fit(
@@ -216,7 +216,7 @@ class Surrogate(FittedSurrogate):
         input_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
         progress: ShowProgress = None,
-        checkpoint: str | Path | Checkpoints | None = None,
+        checkpoint: str | Path | None = None,
         scratch: Scratch = IN_MEMORY,
     ) -> Self:
         """Fit the representations and the predictor on pairs of fields.
@@ -253,69 +253,58 @@ class Surrogate(FittedSurrogate):
         Surrogate
             The surrogate itself.
         """
-        door = Door(self.periodic, input_names, output_names)
-        training, held_out, apart = door.parts(
-            inputs, outputs, parameters, validation, calibration, self.seed
-        )
-        with reporting(progress) as report:
-            fitting = self.begin(training, held_out, progress=report, scratch=scratch)
-            asked = {"parts": self.parts.describe(), "seed": self.seed}
-            data = (fitting.training, fitting.validation)
-            if self.parts.data_parallel and not processes.is_first():
-                checkpoint = None
-            else:
-                warn_of_symmetries(self.parts.symmetries, fitting.training)
-            with fit_checkpoints(checkpoint, asked, data, device=self.device) as kept:
-                fitting.context.checkpoints = kept
-                fitting.operator.fit(*data, fitting.context)
-        self.finish(fitting)
-        return self if calibration is False else self.learn_trust(training, held_out, apart)
-
-    def begin(
-        self,
-        training: Pair,
-        validation: Pair,
-        *,
-        progress: Progress | None = None,
-        scratch: Scratch = IN_MEMORY,
-    ) -> Fitting:
-        """Return a fit that is ready to be done: everything checked, fields on the device."""
-        LOGGER.info("fitting %r on %s, %d pairs", self, self.device, len(training.inputs))
-        context = FitContext(seed=self.seed, progress=progress, scratch=scratch)
-        return begin_fit(self.parts, self.problem, training, validation, context, self.device)
-
-    def finish(self, fitting: Fitting) -> Self:
-        """Take over what a fit has made and measured."""
-        vars(self).update(fitted_state(fitting, self.device))
-        LOGGER.info("fitted in %.1f s", sum(self.timings_.values()))
+        reader = InputReader(self.periodic, input_names, output_names)
+        data = reader.split(inputs, outputs, parameters, validation, calibration, seed=self.seed)
+        if self.parts.data_parallel and not processes.is_first():
+            checkpoint = None
+        else:
+            warn_of_symmetries(self.parts.symmetries, data.training)
+        asked = {"parts": self.parts.describe(), "seed": self.seed}
+        with (
+            reporting(progress) as report,
+            checkpoints_beside(checkpoint, asked, data, self.device) as kept,
+        ):
+            options = FitOptions(self.seed, report, kept, scratch=scratch)
+            self.state_ = run_fit(
+                self.wanted_fit(lambda: data, options, learns_trust=calibration is not False)
+            )
         return self
 
-    def learn_trust(self, training: Pair, choice: Pair, calibration: Pair | None) -> Self:
-        """Learn the range of the training inputs and, from calibration pairs, a band.
+    def wanted_fit(
+        self, read: Callable[[], SplitData], options: FitOptions, *, learns_trust: bool = True
+    ) -> Fit:
+        """Return the fit of this surrogate on some pairs, whose result becomes its `state_`.
 
-        Pairs of `choice` may have taken part in the choice of weights; those of the band must not.
+        Parameters
+        ----------
+        read
+            Returns the pairs.
+        options
+            How the fit is done; its seed is that of the surrogate.
+        learns_trust
+            Whether the range of the inputs is learned and, with calibration pairs, a band. True by
+            default.
         """
-        clock = Clock()
-        with clock.stage(CALIBRATION.name):
-            inputs = training.fields(self.device, resident=False).inputs
-            trust = Trust.of_inputs(inputs, self.input_space_)
-        self.timings_ = add_seconds(self.timings_, clock.seconds)
-        return self.learn_band(trust, choice, calibration)
+        return Fit(
+            self.parts,
+            read,
+            replace(options, seed=self.seed),
+            self.device,
+            problem=self.problem,
+            batch_size=self.settings.get("evaluation_batch"),
+            learns_trust=learns_trust,
+            label=self,
+        )
 
-    def learn_band(self, trust: Trust, choice: Pair | None, calibration: Pair | None) -> Self:
-        """Take over a range of inputs; calibrate a band if there are pairs for that."""
-        clock = Clock()
-        with clock.stage(CALIBRATION.name):
-            if calibration is not None:
-                apart = calibration.fields(self.device)
-                seen = None if choice is None else choice.fields(self.device)
-                trust = self._calibrated(trust, apart, seen)
-        self.trust_ = trust
-        self.timings_ = add_seconds(self.timings_, clock.seconds)
+    def learn_trust(self, data: SplitData) -> Self:
+        """Learn the range of the training inputs and, from calibration pairs, a band."""
+        self.state_ = with_trust(self._fitted_state(), data, **self._calibration_options)
         return self
 
-    def _calibrated(self, trust: Trust, apart: FieldPairs, seen: FieldPairs | None) -> Trust:
-        return trust.calibrate(self.operator_, self.problem, self.predict_fields, apart, seen)
+    @property
+    def _calibration_options(self) -> dict[str, Any]:
+        batch = self.settings.get("evaluation_batch")
+        return {"problem": self.problem, "device": self.device, "batch": batch}
 
     def calibrate(self, inputs: Fields | None, outputs: Fields, *, parameters: Any = None) -> Self:
         """Measure how wrong predictions are, on pairs that took no part in the fit.
@@ -334,12 +323,21 @@ class Surrogate(FittedSurrogate):
         Surrogate
             The surrogate itself.
         """
-        pairs = self._test_pair(inputs, outputs, parameters, role="calibration")
-        fields = pairs.fields(self.device)
-        known = self.trust_ or Trust.of_inputs(fields.inputs, self.input_space_)
-        trust = self._calibrated(known, fields, None)
-        warn_of_fewer_levels(known, trust)
-        self.trust_ = trust
+        pairs = self._test_pairs(inputs, outputs, parameters, role="calibration")
+        state = self._fitted_state()
+        trust = calibrated(state, pairs, **self._calibration_options).trust
+        old, new = (
+            0 if one is None or one.band is None else len(one.band.ratios)
+            for one in (state.trust, trust)
+        )
+        if new < old:
+            warnings.warn(
+                f"this calibration has {new} samples, the one it replaces had {old}: levels above "
+                f"{new / (new + 1):.3g} are no longer possible",
+                TwoscaleWarning,
+                stacklevel=2,
+            )
+        self.state_ = replace(state, trust=trust)
         return self
 
     def finetune(
@@ -373,28 +371,33 @@ class Surrogate(FittedSurrogate):
             has to be calibrated again.
         """
         steps = FinetunePlan.of(plan)
-        operator = self._tunable(steps)
-        pairs = self._door.both(inputs, outputs, parameters, validation, self.seed)
-        for pair in pairs:
-            self.check_spaces(pair.inputs.space, pair.outputs.space)
-        LOGGER.info("fine-tuning on %s, %d pairs", steps.objective, len(pairs[0].inputs))
-        tuned = copy.copy(self)
+        operator, state = self._tunable(steps), self._fitted_state()
+        data = self._reader.split(inputs, outputs, parameters, validation, False, seed=self.seed)
+        for pairs in (data.training, data.validation):
+            self.check_spaces(*pairs.spaces)
+        LOGGER.info("fine-tuning on %s, %d pairs", steps.objective, len(data.training))
+        record = FitRecord()
+        # Fields are passed over twice and then never again: they need not stay on the device.
+        sent = (one.on(self.device, resident=False) for one in (data.training, data.validation))
+        reset_peak_memory()
         with reporting(progress) as report:
-            context = FitContext(
-                seed=self.seed, progress=report, checkpoints=checkpoints, scratch=scratch
-            )
-            state = finetuned_state(
+            operator, found = finetune_operator(
                 operator,
-                *pairs,
-                plan=steps,
-                context=context,
-                device=self.device,
+                SplitData(*sent),
+                steps,
+                FitOptions(self.seed, report, checkpoints, scratch=scratch),
+                record,
                 common=self._common_layout(),
                 problem=self.problem,
             )
-        state["timings_"] = add_seconds(self.timings_, state["timings_"])
-        state["trust_"] = self.trust_ and self.trust_.without_band()
-        vars(tuned).update(state)
+        tuned = copy.copy(self)
+        tuned.state_ = replace(
+            state.measured(operator, record),
+            training_samples=len(data.training),
+            finetuning={**asdict(steps), "weights": found.weights},
+            trust=state.trust and state.trust.without_band(),
+        )
+        tuned.history_["finetuning"]["components"] = found.components
         return tuned
 
     def finetuning_keeps_fields(self, **plan: Any) -> bool:
@@ -404,20 +407,20 @@ class Surrogate(FittedSurrogate):
         return keeps_fields(steps, common=self._common_layout(), problem=self.problem)
 
     def _tunable(self, plan: FinetunePlan) -> LatentOperator:
-        self._check_fitted()
-        common = self._common_layout()
-        return tunable(self.operator_, plan, common=common, problem=self.problem)
+        operator = self._fitted_state().operator
+        return tunable(operator, plan, common=self._common_layout(), problem=self.problem)
 
     def with_problem(self, problem: Problem | None) -> Self:
         """Return the same surrogate for pairs of another equation, or of an unknown one."""
         other = copy.copy(self)
-        other.problem, other.errors_ = problem, {}
+        other.problem = problem
+        other.state_ = self.state_ and replace(self.state_, errors={})
         other._given = self._given | {"problem": problem}
         return other
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the surrogate as a folder; it appears complete or not at all."""
-        self._check_fitted()
+        self._fitted_state()
         with atomic_output(path, overwrite=overwrite, may_replace=is_replaceable) as folder:
             folder.mkdir()
             write_surrogate(self, folder)
@@ -451,19 +454,19 @@ class Surrogate(FittedSurrogate):
         Exported
             Path and size of the file, its metadata, and how it was checked.
         """
-        self._check_fitted()
+        state = self._fitted_state()
         metadata = describe(
-            self.operator_,
-            self._spaces,
+            state.operator,
+            state.spaces,
             method=self.method,
             problem=self.problem,
-            training_samples=self.training_samples_,
-            errors=self.errors_,
-            trust=self.trust_,
+            training_samples=state.training_samples,
+            errors=state.errors,
+            trust=state.trust,
             metrics=metrics,
         )
         made = export_operator(
-            self.operator_, self.input_space_, metadata, path, overwrite=overwrite
+            state.operator, state.input_space, metadata, path, overwrite=overwrite
         )
         LOGGER.info("exported as %s", path)
         return made
@@ -481,10 +484,9 @@ class Surrogate(FittedSurrogate):
         A problem that is not installed here is unknown: give it again as `problem`.
         """
         manifest, tensors = read_artifact(Path(path))
+        place = resolve_device(device)
+        resolved, state = restored(path, manifest, tensors, place, problem)
         surrogate = cls.__new__(cls)
-        surrogate.device = resolve_device(device)
-        stored = restored(path, manifest, tensors, surrogate.device, problem)
-        vars(surrogate).update(vars(stored))
-        surrogate._given = equal_arguments(surrogate, device)
-        surrogate.history_, surrogate.errors_ = {}, {}
+        surrogate._take(resolved, equal_arguments(resolved, device))
+        surrogate.state_ = state
         return surrogate

@@ -1,34 +1,23 @@
-"""Several surrogates fitted at once: their latent networks are trained side by side."""
+"""Several surrogates fitted at once, on arrays."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
-from torch import Tensor
-
+from twoscale.fields.pairs import SplitData
 from twoscale.files import Checkpoints
-from twoscale.networks import DenseNetwork
-from twoscale.operators.context import SharedFits, train_members
-from twoscale.runtime.progress import Progress, ShowProgress, reporting
+from twoscale.operators.fitting import FitOptions, FittedRepresentations
+from twoscale.runtime.progress import ShowProgress, reporting
 from twoscale.runtime.scratch import IN_MEMORY, Scratch
-from twoscale.runtime.stages import CALIBRATION
-from twoscale.runtime.timing import now, reset_peak_memory
-from twoscale.surrogate.fitting import Fitting
-from twoscale.surrogate.inputs import Door, Pair
+from twoscale.surrogate.driver import Failed, FittedState, run_fits
+from twoscale.surrogate.inputs import InputReader
 from twoscale.surrogate.surrogate import Surrogate
-from twoscale.training import Task
-from twoscale.trust import Trust
 
 Data = tuple[Any, ...]
 """Inputs, outputs and validation (or None) of one surrogate; parameters may follow."""
 GivenData = Data | Callable[[], Data]
-Failed = Callable[[int, Exception], None]
-
-_SMALL = 256  # codes of up to this size may be padded: they hardly decide the time of a step
 
 
 def fit_together(
@@ -87,161 +76,37 @@ def fit_together(
     (3, 8, 8)
     """
     names = [repr(one) for one in same or range(len(surrogates))]
+    fitted: FittedRepresentations = {}
+
+    def finish(place: int, state: FittedState) -> None:
+        surrogates[place].state_ = state
+        if finished:
+            finished(place)
+
     with reporting(progress) as report:
-        fits = _Fits(surrogates, report, finished, failed, checkpoints, names, trusted, scratch)
-        shared: SharedFits = {}
-        for place, given in enumerate(data):
-            if same is None or not place or same[place] != same[place - 1]:
-                shared = {}
-            fits.attempt(place, partial(fits.begin, given=given, shared=shared))
-            del given  # before the next one's fields are loaded
-        fits.train()
+        fits = [
+            surrogate.wanted_fit(
+                partial(_split, given, surrogate),
+                FitOptions(
+                    progress=report,
+                    checkpoints=checkpoints,
+                    data=name,
+                    name=repr((name, surrogate.parts.describe(), surrogate.seed)),
+                    scratch=scratch,
+                    fitted=fitted,
+                ),
+                learns_trust=learns,
+            )
+            for surrogate, given, name, learns in zip(
+                surrogates, data, names, trusted or [True] * len(surrogates), strict=True
+            )
+        ]
+        run_fits(fits, finish, failed)
 
 
-@dataclass(frozen=True)
-class _Waiting:
-    """A surrogate whose network waits for its training, and how to get its fields again."""
-
-    place: int
-    fitting: Fitting
-    task: Task
-    data: GivenData | None
-    start: dict[str, Tensor]
-
-    @classmethod
-    def of(cls, place: int, fitting: Fitting, task: Task, data: GivenData) -> Self:
-        start = {name: value.clone() for name, value in task.network.state_dict().items()}
-        again = data if fitting.operator.completes_on_fields else None
-        return cls(place, fitting.without_fields(), task, again, start)
-
-    @property
-    def kind(self) -> Hashable:
-        """Return what networks must have in common to be trained together at little waste."""
-        task, sizes = self.task, (self.task.training.inputs, self.task.training.targets)
-        plan = replace(task.plan, learning_rate=1.0, weight_decay=0.0, patience=1)
-        hidden = tuple(len(values) for values in self.start.values())[:-2]
-        magnitudes = [round(math.log(max(codes.shape[1], _SMALL), 4)) for codes in sizes]
-        return hidden, len(task.training), task.training.inputs.device, plan, *magnitudes
-
-
-class _Fits:
-    """The fits of some surrogates, with those that wait for their training."""
-
-    def __init__(
-        self,
-        surrogates: Sequence[Surrogate],
-        progress: Progress | None,
-        finished: Callable[[int], None] | None,
-        failed: Failed | None,
-        checkpoints: Checkpoints | None,
-        data: Sequence[str],
-        trusted: Sequence[bool] | None,
-        scratch: Scratch,
-    ) -> None:
-        self.scratch = scratch
-        self.checkpoints = checkpoints
-        self.data = data
-        self.surrogates = surrogates
-        self.progress = progress
-        self.finished = finished
-        self.failed = failed
-        self.waiting: dict[Hashable, list[_Waiting]] = {}
-        self.trusted = trusted
-        self.learned: dict[int, tuple[Trust, Pair | None, Pair | None]] = {}
-        self._latest: tuple[Hashable, Trust, float] | None = None  # the range learned last
-
-    def attempt(self, place: int, work: Callable[[int], None]) -> None:
-        """Do some work on a surrogate; report its failure, or raise it if nobody listens."""
-        try:
-            work(place)
-        except Exception as error:
-            if self.failed is None:
-                raise
-            self.failed(place, error)
-
-    def begin(self, place: int, *, given: GivenData, shared: SharedFits) -> None:
-        """Fit the representations; let a network on codes wait, or complete the fit."""
-        fitting = self._begin(place, given)
-        context = fitting.context
-        context.shared = shared
-        if self.checkpoints is not None:
-            surrogate = self.surrogates[place]
-            context.checkpoints, context.data = self.checkpoints, self.data[place]
-            context.name = repr((context.data, surrogate.parts.describe(), surrogate.seed))
-        task = fitting.operator.prepare(fitting.training, fitting.validation, fitting.context)
-        if task is not None and not isinstance(task.network, DenseNetwork):
-            train_members([task], [fitting.context])  # it is trained alone, on large data
-            task = None
-        if task is None:
-            self._complete(place, fitting)
-            return
-        fitting.context.end_part()
-        one = _Waiting.of(place, fitting, task, given)
-        self.waiting.setdefault(one.kind, []).append(one)
-
-    def _begin(self, place: int, given: GivenData) -> Fitting:
-        inputs, outputs, validation, *rest = given() if callable(given) else given
-        parameters = rest[0] if rest else None
-        surrogate = self.surrogates[place]
-        door = Door(surrogate.periodic)
-        training, choice, calibration = door.parts(
-            inputs, outputs, parameters, validation, None, surrogate.seed
-        )
-        fitting = surrogate.begin(training, choice, progress=self.progress, scratch=self.scratch)
-        if place not in self.learned and (self.trusted is None or self.trusted[place]):
-            known = self._range(place, fitting)
-            # Pairs that are not needed for a calibration must not stay in memory.
-            self.learned[place] = (known, calibration and choice, calibration)
-        return fitting
-
-    def _range(self, place: int, fitting: Fitting) -> Trust:
-        """Return the range of training inputs; neighbours with the same data share it."""
-        name = (self.data[place], self.surrogates[place].seed, fitting.samples)
-        if self._latest is None or self._latest[0] != name:
-            start = now()
-            pairs = fitting.training
-            found = Trust.of_inputs(pairs.inputs, pairs.input_space)
-            self._latest = (name, found, now() - start)
-        fitting.context.clock.add(CALIBRATION.name, self._latest[2])
-        return self._latest[1]
-
-    def train(self) -> None:
-        """Train the waiting networks, those that can together; complete their surrogates."""
-        while self.waiting:
-            _, group = self.waiting.popitem()
-            for one in self._trained(group):
-                self.attempt(one.place, partial(self._finish, one=one))
-
-    def _trained(self, group: list[_Waiting]) -> list[_Waiting]:
-        """Train some networks together; return those that did not fail."""
-        reset_peak_memory()  # of what was fitted in between
-        try:
-            train_members([one.task for one in group], [one.fitting.context for one in group])
-            return group
-        except Exception as error:
-            if self.failed is None:
-                raise
-            if len(group) == 1:
-                self.failed(group[0].place, error)
-                return []
-        # One of them diverged, or they are too many for the device: train each by itself. This is
-        # outside of the handler, where the error no longer keeps tensors on the device.
-        for one in group:
-            one.task.network.load_state_dict(one.start)
-        return [ready for one in group for ready in self._trained([one])]
-
-    def _finish(self, place: int, *, one: _Waiting) -> None:
-        fitting = one.fitting
-        reset_peak_memory()  # of those finished before
-        if one.data is not None:
-            again = self._begin(place, one.data)
-            fitting = replace(fitting, training=again.training, validation=again.validation)
-        self._complete(place, fitting)
-
-    def _complete(self, place: int, fitting: Fitting) -> None:
-        fitting.operator.complete(fitting.training, fitting.validation, fitting.context)
-        surrogate = self.surrogates[place].finish(fitting)
-        if place in self.learned:
-            surrogate.learn_band(*self.learned.pop(place))
-        if self.finished:
-            self.finished(place)
+def _split(given: GivenData, surrogate: Surrogate) -> SplitData:
+    """Return the pairs of one surrogate, with calibration pairs if some are held out for that."""
+    inputs, outputs, validation, *rest = given() if callable(given) else given
+    parameters = rest[0] if rest else None
+    reader = InputReader(surrogate.periodic)
+    return reader.split(inputs, outputs, parameters, validation, seed=surrogate.seed)

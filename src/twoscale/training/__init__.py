@@ -8,12 +8,13 @@ networks run on one thread, where handing work to others costs more than the wor
 
 from twoscale.training.loop import train, train_together
 from twoscale.training.member import Task, mean_loss
-from twoscale.training.plan import Deadline, History, Pairs, Plan, TimeLimit
+from twoscale.training.pairs import CodePairs
+from twoscale.training.plan import Deadline, History, Plan, TimeLimit
 
 __all__ = [
+    "CodePairs",
     "Deadline",
     "History",
-    "Pairs",
     "Plan",
     "Task",
     "TimeLimit",

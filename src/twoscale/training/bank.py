@@ -20,7 +20,8 @@ from twoscale.networks import DenseNetwork
 from twoscale.runtime.scratch import Scratch
 from twoscale.training.learner import AdamRows, Learner, scripted_steps
 from twoscale.training.losses import CodeLoss, Loss
-from twoscale.training.plan import Pairs, Plan
+from twoscale.training.pairs import CodePairs
+from twoscale.training.plan import Plan
 
 _relu_grad = torch.ops.aten.threshold_backward.grad_input
 
@@ -170,7 +171,7 @@ class MLPBank(Learner):
         for name, value in self.state().items():
             value.copy_(state[name])
 
-    def stack(self, members: Sequence[Pairs]) -> Pairs:
+    def stack(self, members: Sequence[CodePairs]) -> CodePairs:
         """Return the members' pairs as one, (members, samples, ...), padded to the bank's sizes."""
         scratch = members[0].scratch
         inputs = scratch.zeros(len(members), len(members[0]), self.shapes[0][1], like=self.rows)
@@ -178,7 +179,7 @@ class MLPBank(Learner):
         for row, pairs in zip(inputs, members, strict=True):
             row[:, : pairs.inputs.shape[1]] = pairs.inputs
         targets = self.loss.stack([pairs.targets for pairs in members], scratch)
-        return Pairs(inputs, targets, scratch=scratch)
+        return CodePairs(inputs, targets, scratch=scratch)
 
 
 class _Workspace:

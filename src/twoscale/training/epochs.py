@@ -10,7 +10,8 @@ from torch import Tensor
 from twoscale.fields.source import slices
 from twoscale.runtime.cuda_graphs import exclusive_stream, record, warm_up
 from twoscale.training.learner import Learner
-from twoscale.training.plan import Pairs, Plan
+from twoscale.training.pairs import CodePairs
+from twoscale.training.plan import Plan
 
 _GROUP_STEPS = 50
 _CYCLE_STEPS = 10  # where the rate is another for each group
@@ -25,7 +26,7 @@ class Epochs:
     """
 
     def __init__(
-        self, learner: Learner, training: Pairs, plan: Plan, samples: int | None = None
+        self, learner: Learner, training: CodePairs, plan: Plan, samples: int | None = None
     ) -> None:
         self.learner = learner
         self.inputs, self.targets = training.inputs.flatten(0, 1), training.targets.flatten(0, 1)
@@ -122,7 +123,7 @@ class ReplayedEpochs(Epochs):
     """
 
     def __init__(
-        self, learner: Learner, training: Pairs, plan: Plan, samples: int | None = None
+        self, learner: Learner, training: CodePairs, plan: Plan, samples: int | None = None
     ) -> None:
         super().__init__(learner, training, plan, samples)
         whole = self.samples // self.batch
@@ -177,7 +178,7 @@ class ReplayedEpochs(Epochs):
 
 
 def make_epochs(
-    learner: Learner, training: Pairs, plan: Plan, samples: int | None = None
+    learner: Learner, training: CodePairs, plan: Plan, samples: int | None = None
 ) -> Epochs:
     """Return epochs for the data's device: replayed as CUDA graphs on a GPU."""
     kind = ReplayedEpochs if training.inputs.is_cuda else Epochs

@@ -26,13 +26,14 @@ from twoscale.training.epochs import Epochs, make_epochs
 from twoscale.training.learner import Learner, ModuleLearner
 from twoscale.training.losses import Loss
 from twoscale.training.member import FinishedTraining, Member, SavedTraining, Task, ValidationLoss
-from twoscale.training.plan import History, Pairs, Plan, TimeLimit
+from twoscale.training.pairs import CodePairs
+from twoscale.training.plan import History, Plan, TimeLimit
 
 
 def train(
     network: nn.Module,
-    training: Pairs,
-    validation: Pairs,
+    training: CodePairs,
+    validation: CodePairs,
     loss: Loss,
     plan: Plan,
     *,
@@ -272,7 +273,7 @@ def _set_rates(
             member.rate = rate
 
 
-def _make_learner(tasks: Sequence[Task]) -> tuple[Learner, Pairs]:
+def _make_learner(tasks: Sequence[Task]) -> tuple[Learner, CodePairs]:
     """Return the learner of all tasks and their training pairs, (members, samples, ...)."""
     first = tasks[0]
     networks = [task.network for task in tasks if isinstance(task.network, DenseNetwork)]
@@ -281,10 +282,10 @@ def _make_learner(tasks: Sequence[Task]) -> tuple[Learner, Pairs]:
         return bank, bank.stack([task.training for task in tasks])
     kind = ModuleLearner if first.shard is None else SharedLearner
     learner = kind(first.network, first.loss, first.plan, first.training.inputs.device)
-    return learner, Pairs(first.training.inputs[None], first.training.targets[None])
+    return learner, CodePairs(first.training.inputs[None], first.training.targets[None])
 
 
-def _make_epochs(learner: Learner, training: Pairs, task: Task) -> Epochs:
+def _make_epochs(learner: Learner, training: CodePairs, task: Task) -> Epochs:
     if isinstance(learner, SharedLearner):
         assert task.shard is not None
         return SharedEpochs(learner, training, task.plan, task.shard, task.per_epoch)

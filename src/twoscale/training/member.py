@@ -17,10 +17,10 @@ from twoscale.fields.source import slices
 from twoscale.files import Checkpoint, Checkpoints
 from twoscale.files.checkpoints import State
 from twoscale.runtime import processes
-from twoscale.training.distributed import Shard
 from twoscale.training.learner import Learner
 from twoscale.training.losses import Loss
-from twoscale.training.plan import History, Pairs, Plan, TimeLimit, make_schedule
+from twoscale.training.pairs import CodePairs, Shard
+from twoscale.training.plan import History, Plan, TimeLimit, make_schedule
 
 ValidationLoss = Callable[[], Tensor | float]
 
@@ -29,19 +29,23 @@ ValidationLoss = Callable[[], Tensor | float]
 class Task:
     """A network, the pairs it learns, its loss and its plan.
 
-    With a `shard` the pairs are those of this process. Its loss must be a mean over samples.
+    If the training pairs are a shard, the loss must be a mean over samples.
     """
 
     network: nn.Module
-    training: Pairs
-    validation: Pairs
+    training: CodePairs
+    validation: CodePairs
     loss: Loss
     plan: Plan
     seed: int = 0
     validate: ValidationLoss | None = None  # gives the validation loss; by default the mean `loss`
     per_epoch: int | None = None  # pairs drawn for each epoch; by default all
-    shard: Shard | None = None  # whose pairs these are, if several processes train together
     extra_history: dict[str, list[float]] = field(default_factory=dict)  # per epoch, by `validate`
+
+    @property
+    def shard(self) -> Shard | None:
+        """Return whose pairs these are, if several processes train together."""
+        return self.training.shard
 
 
 class Member:
@@ -120,7 +124,7 @@ class Member:
 
 @torch.no_grad()
 def mean_loss(
-    network: nn.Module, loss: Loss, pairs: Pairs, batch: int, *, shared: bool = False
+    network: nn.Module, loss: Loss, pairs: CodePairs, batch: int, *, shared: bool = False
 ) -> Tensor:
     """Return the mean of a loss over all pairs, computed `batch` pairs at a time.
 

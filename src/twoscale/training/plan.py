@@ -1,4 +1,4 @@
-"""The plan of a training, its data, its schedule of learning rates, its deadline, its history."""
+"""The plan of a training, its schedule of learning rates, its deadline, its history."""
 
 from __future__ import annotations
 
@@ -7,15 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any
 
-import torch
-from torch import Tensor
-
-from twoscale.fields.source import slices
-from twoscale.runtime.memory import release_memory
-from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.timing import now
 
 
@@ -82,39 +75,6 @@ class Divergence:
     start: float
     highest: float
     epoch: int
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Inputs and targets with the sample on the first axis.
-
-    Inputs are on the training device. Targets too large for it may stay in host memory: they are
-    then sent there one group of minibatches at a time. On a CPU both may be mapped from files of
-    `scratch`, which also makes what is derived from them.
-    """
-
-    inputs: Tensor
-    targets: Tensor
-    scratch: Scratch = field(default=IN_MEMORY, kw_only=True)
-
-    def __len__(self) -> int:
-        return len(self.inputs)
-
-    def parts(self, values: int = 0) -> Iterator[slice]:
-        """Yield the samples to compute with at once: all in memory, some where they are on disk.
-
-        `values` is the size of what is computed of a sample, if that is longer than the pair.
-        """
-        longest = max(values, self.inputs[0].numel(), self.targets[0].numel())
-        for part in slices(len(self), self.scratch.rows(len(self), longest)):
-            yield part
-            if self.scratch.on_disk:
-                release_memory()
-
-    def mean(self, value: Callable[[slice], Tensor]) -> Tensor:
-        """Return the mean over all samples of a value that is itself a mean over some of them."""
-        means = (value(part) * ((part.stop - part.start) / len(self)) for part in self.parts())
-        return reduce(torch.add, means)
 
 
 class Schedule(ABC):

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from twoscale.fields.pairs import Pairs
 from twoscale.fields.source import first_fields
 from twoscale.math.measures import over_channels, sample_errors
-from twoscale.operators.context import FieldPairs
 from twoscale.problems import DiffusionProblem, Problem
 from twoscale.problems.diffusion import in_solver_parts, with_boundary
 from twoscale.runtime.timing import now
@@ -75,17 +75,17 @@ class BreakEven:
 
 
 @torch.no_grad()
-def compared_times(problem: Problem, predict: Solve, test: FieldPairs) -> Times:
+def compared_times(problem: Problem, predict: Solve, test: Pairs) -> Times:
     """Return the times in which test inputs are predicted, and solved for as well as that.
 
     The outputs must be solutions on their grid (`Problem.solves`). An elliptic equation may be
     solved by few steps of conjugate gradients. If its full solver is faster, or if the equation is
     of another kind, it is the full solver.
     """
-    nodes = test.output_space.grid.nodes
+    nodes = test.outputs.space.grid.nodes
     judged = max(_LEAST, _JUDGED // nodes)
-    inputs = first_fields(test.inputs, max(judged, _TIMED // nodes))
-    truth = first_fields(test.outputs, judged)
+    inputs = first_fields(test.inputs.fields, max(judged, _TIMED // nodes))
+    truth = first_fields(test.outputs.fields, judged)
     predicted = predict(inputs[:judged])
     error = float(over_channels(sample_errors(predicted, truth)).nanmedian())
     fields = inputs[:, : problem.channels[0]]  # parameters are no part of an equation

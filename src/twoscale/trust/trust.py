@@ -11,9 +11,8 @@ from torch import Tensor, nn
 
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.pairs import paired_chunks
+from twoscale.fields.pairs import Pairs
 from twoscale.fields.source import FieldSource, fields_at, random_rows
-from twoscale.operators.context import FieldPairs
 from twoscale.operators.operators import FieldOperator
 from twoscale.problems import Problem
 from twoscale.representation.base import subset
@@ -51,8 +50,8 @@ class Trust(nn.Module):
         operator: FieldOperator,
         problem: Problem | None,
         predict: Predict,
-        calibration: FieldPairs,
-        choice: FieldPairs | None = None,
+        calibration: Pairs,
+        choice: Pairs | None = None,
     ) -> Trust:
         """Return the same with a band, by the errors of pairs that took no part in the fit.
 
@@ -68,7 +67,7 @@ class Trust(nn.Module):
         else:
             band.powers, band.profile = self.band.powers, self.band.profile
         parts = []
-        for inputs, truth in paired_chunks(calibration.inputs, calibration.outputs):
+        for inputs, truth in calibration.chunks():
             predicted = predict(inputs)
             parts.append(band.ratios_of(difficulty(inputs, predicted), predicted, truth))
         return self._with_band(band.calibrate(parts), difficulty.kinds)
@@ -115,8 +114,10 @@ class Trust(nn.Module):
         return self
 
 
-def _drawn(pairs: FieldPairs, most: int = _CHOICE) -> tuple[Tensor, Tensor]:
+def _drawn(pairs: Pairs, most: int = _CHOICE) -> tuple[Tensor, Tensor]:
     """Return inputs and outputs of some pairs, drawn at random from all of them."""
-    values = max(math.prod(one.shape[1:]) for one in (pairs.inputs, pairs.outputs))
-    rows = random_rows(pairs.inputs.shape[0], min(most, max(1, _VALUES // values)))
-    return fields_at(pairs.inputs, rows), fields_at(pairs.outputs, rows)
+    sides = (pairs.inputs.fields, pairs.outputs.fields)
+    values = max(math.prod(one.shape[1:]) for one in sides)
+    rows = random_rows(len(pairs), min(most, max(1, _VALUES // values)))
+    inputs, outputs = (fields_at(one, rows) for one in sides)
+    return inputs, outputs

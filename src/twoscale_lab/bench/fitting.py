@@ -17,7 +17,6 @@ from twoscale.operators.operators import LatentOperator
 from twoscale.problems import Darcy, Poisson
 from twoscale.runtime.threads import one_thread
 from twoscale.surrogate import Surrogate
-from twoscale.surrogate.inputs import Door
 from twoscale_lab.bench import peers
 from twoscale_lab.bench.measure import Comparison, Setup, compare, relative, stopwatch
 from twoscale_lab.bench.training import same_loss
@@ -74,13 +73,11 @@ def _pca_at(setup: Setup, resolution: int) -> Comparison:
     peers.PatchwisePCA(4, [1] * 16).fit(plain_x[:20])  # so that the peer's library is loaded
 
     def ours() -> LatentOperator:
-        rest = (x[samples:], u[samples:])
-        pairs = Door().both(x[:samples], u[:samples], None, rest, surrogate.seed)
-        fitting = surrogate.begin(*pairs)
-        assert isinstance(fitting.operator, LatentOperator)
-        fitting.operator.inputs.fit(fitting.training.inputs)
-        fitting.operator.outputs.fit(fitting.training.outputs)
-        return fitting.operator
+        operator = surrogate.parts.operator()
+        assert isinstance(operator, LatentOperator)
+        operator.inputs.fit(x[:samples, None])
+        operator.outputs.fit(u[:samples, None])
+        return operator
 
     first = ours()
     inputs, outputs = first.inputs.ranks, first.outputs.ranks

@@ -166,8 +166,11 @@ def _on_disk(samples: int, coarse: int, workers: Cluster | None, size: int) -> T
             coarse_factor=_factor(size, coarse),
             predictor="affine",
         )
-        surrogate.fit(*pairs.training, validation=pairs.validation, calibration=False)
-        evaluated, _ = stopwatch(lambda: surrogate.evaluate(*pairs.test))
+        training, test = pairs.training, pairs.test or pairs.validation
+        surrogate.fit(
+            training.inputs, training.outputs, validation=pairs.validation, calibration=False
+        )
+        evaluated, _ = stopwatch(lambda: surrogate.evaluate(test.inputs, test.outputs))
     timings = surrogate.timings_
     return {
         "generate": generated,

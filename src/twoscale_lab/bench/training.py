@@ -19,7 +19,7 @@ from twoscale.problems import Poisson
 from twoscale.representation import PatchPCA
 from twoscale.settings import defaults_of
 from twoscale.surrogate import Surrogate, fit_together
-from twoscale.training import Pairs, Plan
+from twoscale.training import CodePairs, Plan
 from twoscale.training import train as train_network
 from twoscale.training.losses import CodeLoss, code_weights
 from twoscale_lab.bench import peers
@@ -139,7 +139,7 @@ class _FieldTraining:
         plan = Plan(
             epochs=self.epochs, evaluation_batch=64, on_fields=True, tuned=True, **self.settings
         )
-        training, validation = (Pairs(*part) for part in self.data)
+        training, validation = (CodePairs(*part) for part in self.data)
         train_network(network, training, validation, functional.mse_loss, plan, progress=laps)
         return laps
 

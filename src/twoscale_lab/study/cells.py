@@ -13,7 +13,7 @@ from twoscale.data.split import largest_training
 from twoscale.finetuning.finetune import FinetunePlan
 from twoscale.methods.recipes import assemble, every_setting
 from twoscale.methods.roles import SEARCH
-from twoscale.operators.assembly import Assembly
+from twoscale.operators.spec import SurrogateSpec
 from twoscale.problems import Problem, make_problem
 from twoscale_lab.study.cases import Case
 
@@ -111,7 +111,7 @@ class Cell:
         return replace(self, case=self.case.base, finetuning=None)
 
     @cached_property
-    def parts(self) -> Assembly:
+    def parts(self) -> SurrogateSpec:
         """Return the parts that are fitted; symmetries of the problem are not resolved in them."""
         plain = {"symmetries": "none", "average_symmetries": False}
         known = {name: value for name, value in plain.items() if name in self.settings}

@@ -10,7 +10,7 @@ from typing import Any
 from twoscale.data import Dataset, generate, open_data
 from twoscale.files import atomic_output, read_json, write_json
 from twoscale.run.folder import Fitted
-from twoscale.run.pairs import loaded_pair
+from twoscale.run.pairs import loaded_pairs
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import now
 from twoscale_lab.study.cells import Data
@@ -77,6 +77,7 @@ def _measure_benchmark(
     parts += [("outside", data, range(data.samples)) for data in outside]
     for name, data, samples in parts:
         surrogate = fitted.surrogate.with_problem(data.problem)
-        metrics = surrogate.evaluate(*loaded_pair(data, samples))
+        pairs = loaded_pairs(data, samples)
+        metrics = surrogate.evaluate(pairs.inputs, pairs.outputs)
         content[name] = {error: metrics[error] for error in _ERRORS}
     write_json(folder / BENCHMARK, content)

@@ -13,7 +13,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.files import Checkpoints, remove
 from twoscale.math.pca import SOLVERS
 from twoscale.representation import PatchPCA
-from twoscale.run import Request, Run, auto_run, finetune_run, fit_requests
+from twoscale.run import Run, RunRequest, auto_run, finetune_run, fit_runs
 from twoscale.runtime.progress import Progress
 from twoscale.search.policy import INTERRUPTED
 from twoscale_lab.study.cells import Cell
@@ -47,12 +47,12 @@ class GroupWork:
         """Fit the cells, which have the same number of training fields."""
         places = {self.folder.cell(cell): cell for cell in self.cells}
         requests = [
-            Request(
+            RunRequest(
                 place, cell.case.method, cell.seed, cell.settings, _training(cell), calibrates=False
             )
             for place, cell in places.items()
         ]
-        fit_requests(
+        fit_runs(
             self.dataset,
             requests,
             device=self.device,

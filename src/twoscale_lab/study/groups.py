@@ -15,7 +15,7 @@ from twoscale.errors import ResumableError
 from twoscale.files import Checkpoints, working
 from twoscale.files.work_folder import Wait
 from twoscale.runtime.progress import Progress
-from twoscale.surrogate.fitting import kept_checkpoints
+from twoscale.surrogate.driver import kept_checkpoints
 from twoscale_lab.study.cells import Cell
 from twoscale_lab.study.datasets import benchmark_options, generation_seconds
 from twoscale_lab.study.fits import GroupWork

@@ -17,7 +17,7 @@ from twoscale.math.measures import median_sample
 from twoscale.math.spectra import radial_spectrum
 from twoscale.methods.roles import PLAIN_PATCHES
 from twoscale.run import Run
-from twoscale.run.pairs import loaded_pair
+from twoscale.run.pairs import loaded_pairs
 from twoscale_lab.study.cells import Cell, Data
 from twoscale_lab.study.definition import Study
 from twoscale_lab.study.field_file import Fields, read_fields, write_field_file
@@ -88,7 +88,7 @@ def _at_place(
     test = sorted(next(iter(runs.values())).test_samples)
     dataset = open_data(cells[0].data)
     where = next(iter(runs.values())).surrogate.device
-    inputs, truth = (fields.tensor().to(where) for fields in loaded_pair(dataset, test))
+    inputs, truth = (fields.to(where) for fields in loaded_pairs(dataset, test).tensors())
     gone = any(_name(cell) in old and cell.key not in runs for cell in cells)
     shown = int(old.get(f"{place}/sample", -1))
     if shown in test and (gone or first.key not in runs):

@@ -49,14 +49,14 @@ def fits(monkeypatch):
 
     def fit(dataset, requests, **options):
         seen.extend((one.method, one.seed) for one in requests)
-        return fit_requests(dataset, requests, **options)
+        return fit_runs(dataset, requests, **options)
 
     def tune(base, out, **options):
         seen.append((f"+{options['objective']}", base.surrogate.seed))
         return finetune_run(base, out, **options)
 
-    fit_requests, finetune_run = study_fits.fit_requests, study_fits.finetune_run
-    monkeypatch.setattr(study_fits, "fit_requests", fit)
+    fit_runs, finetune_run = study_fits.fit_runs, study_fits.finetune_run
+    monkeypatch.setattr(study_fits, "fit_runs", fit)
     monkeypatch.setattr(study_fits, "finetune_run", tune)
     return seen
 
@@ -230,7 +230,7 @@ def test_a_failure_that_is_not_tried_again_stays_recorded(tmp_path, monkeypatch)
         raise TwoscaleError("no")
 
     with monkeypatch.context() as broken:
-        broken.setattr(study_fits, "fit_requests", fail)
+        broken.setattr(study_fits, "fit_runs", fail)
         run_study(tiny_study(), tmp_path, device="cpu", seeds=[0], only=["two-scale"])
     outcome = run_study(tiny_study(), tmp_path, device="cpu", seeds=[0], only=["local"])
     assert outcome.failed == []

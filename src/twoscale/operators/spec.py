@@ -9,13 +9,20 @@ from typing import Any, Self
 from twoscale.domain.symmetries import SYMMETRIES
 from twoscale.errors import TwoscaleError
 from twoscale.operators.operators import FieldOperator, LatentOperator, RefinedOperator
-from twoscale.parts import build, check_registered, describe
+from twoscale.parts import Part, build, check_registered, describe, unfitted
 from twoscale.predictors import CodePredictor
 from twoscale.representation import Representation, WholeField
 
+_PARTS: dict[str, type[Part]] = {
+    "inputs": Representation,
+    "predictor": CodePredictor,
+    "outputs": Representation,
+    "correction": CodePredictor,
+}
+
 
 @dataclass(frozen=True)
-class Assembly:
+class SurrogateSpec:
     """The parts of a surrogate: input representation, predictor, output representation.
 
     Parameters
@@ -32,8 +39,8 @@ class Assembly:
     Examples
     --------
     >>> from twoscale.predictors import Affine
-    >>> parts = Assembly(WholeField(), Affine(), WholeField())
-    >>> Assembly.from_description(parts.describe()).predictor
+    >>> parts = SurrogateSpec(WholeField(), Affine(), WholeField())
+    >>> SurrogateSpec.from_description(parts.describe()).predictor
     Affine()
     """
 
@@ -45,23 +52,25 @@ class Assembly:
     average_symmetries: bool = False
 
     def __post_init__(self) -> None:
-        for name, kind in (("inputs", Representation), ("outputs", Representation)):
-            _check_kind(name, getattr(self, name), kind)
-        _check_kind("predictor", self.predictor, CodePredictor)
-        for part in (self.inputs, self.predictor, self.outputs, self.correction):
+        for name, kind in _PARTS.items():
+            part = getattr(self, name)
+            if part is None and name == "correction":
+                continue
+            if isinstance(part, type):
+                raise TwoscaleError(f"{name} is an object, not a class: write {part.__name__}(...)")
+            if not isinstance(part, kind):
+                raise TwoscaleError(f"{name} must be a {kind.__name__}, got {part!r}")
             check_registered(part)
         if self.outputs.affine is not self.outputs:
             raise TwoscaleError(
                 f"transforms are for inputs, got outputs={self.outputs!r}: fit on transformed "
                 "outputs, and undo the transform of predictions"
             )
-        if self.correction is not None:
-            _check_kind("correction", self.correction, CodePredictor)
-            if not self.correction.reads_fields:
-                raise TwoscaleError(
-                    f"a correction maps fields to fields, and {self.correction!r} maps codes: "
-                    "use Refinement, Encoder or FNO"
-                )
+        if self.correction is not None and not self.correction.reads_fields:
+            raise TwoscaleError(
+                f"a correction maps fields to fields, and {self.correction!r} maps codes: "
+                "use Refinement, Encoder or FNO"
+            )
         if self.symmetries not in SYMMETRIES:
             raise TwoscaleError(
                 f"symmetries must be one of {', '.join(SYMMETRIES)}, got '{self.symmetries}'"
@@ -89,26 +98,25 @@ class Assembly:
 
     def operator(self) -> FieldOperator:
         """Return an operator of unfitted copies of these parts, to be fitted or restored."""
-        fresh = Assembly.from_description(self.describe())
         base = LatentOperator(
-            fresh.inputs,
-            fresh.predictor,
-            fresh.outputs,
+            unfitted(self.inputs),
+            unfitted(self.predictor),
+            unfitted(self.outputs),
             symmetries=self.symmetries,
             average=self.average_symmetries,
         )
-        if fresh.correction is None:
+        if self.correction is None:
             return base
-        correction = LatentOperator(WholeField(), fresh.correction, WholeField(), warns=False)
-        return RefinedOperator(base, correction)
+        correction = unfitted(self.correction)
+        return RefinedOperator(
+            base, LatentOperator(WholeField(), correction, WholeField(), warns=False)
+        )
 
     def describe(self) -> dict[str, Any]:
         """Return the tree of parts as plain values: names and arguments."""
+        parts = {name: getattr(self, name) for name in _PARTS}
         return {
-            "inputs": describe(self.inputs),
-            "predictor": describe(self.predictor),
-            "outputs": describe(self.outputs),
-            "correction": None if self.correction is None else describe(self.correction),
+            **{name: None if part is None else describe(part) for name, part in parts.items()},
             "symmetries": self.symmetries,
             "average_symmetries": self.average_symmetries,
         }
@@ -116,27 +124,13 @@ class Assembly:
     @classmethod
     def from_description(cls, stored: Mapping[str, Any]) -> Self:
         """Return the parts that a tree describes."""
-        correction = stored["correction"]
+        parts: dict[str, Any] = {
+            name: build(stored[name], kind)
+            for name, kind in _PARTS.items()
+            if name != "correction" or stored[name] is not None
+        }
         return cls(
-            _representation(stored["inputs"]),
-            _predictor(stored["predictor"]),
-            _representation(stored["outputs"]),
-            None if correction is None else _predictor(correction),
-            stored["symmetries"],
-            stored["average_symmetries"],
+            **parts,
+            symmetries=stored["symmetries"],
+            average_symmetries=stored["average_symmetries"],
         )
-
-
-def _representation(stored: Mapping[str, Any]) -> Representation:
-    return build(stored, Representation)  # type: ignore[type-abstract]
-
-
-def _predictor(stored: Mapping[str, Any]) -> CodePredictor:
-    return build(stored, CodePredictor)  # type: ignore[type-abstract]
-
-
-def _check_kind(name: str, part: Any, kind: type) -> None:
-    if isinstance(part, type):
-        raise TwoscaleError(f"{name} is an object, not a class: write {part.__name__}(...)")
-    if not isinstance(part, kind):
-        raise TwoscaleError(f"{name} must be a {kind.__name__}, got {part!r}")
