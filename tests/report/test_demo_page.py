@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from twoscale.report.demo_page import best_sentence, demo_table, result_sentences
+from twoscale.report.demo_page import demo_table, result_sentences
 from twoscale.report.display import ABSENT
 
 
@@ -37,12 +37,6 @@ def test_the_result_names_errors_and_times_of_search_and_paper():
 def test_an_exact_filter_is_explained():
     assert "single precision" in result_sentences(runs(3.2e-7, "filter"))[1]
     assert len(result_sentences(runs(3.2e-7))) == len(result_sentences(runs(1e-4, "filter"))) == 2
-
-
-def test_the_best_are_named():
-    sentence = best_sentence(runs())
-    assert sentence.startswith("Search (Two-scale + affine) has the smallest error")
-    assert "L2L + overlap that of the slope" in sentence
 
 
 def test_the_table_has_few_columns():

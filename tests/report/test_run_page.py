@@ -18,7 +18,7 @@ from twoscale.report.run_record import RunRecord
 from twoscale.report.run_samples import measure_samples
 
 HOSTILE = "<script>alert(1)</script> $x & \"y'"
-PICTURES = {"median", "best", "worst", "histogram", "shares", "map", "spectra", "timings"}
+PICTURES = {"median", "best", "worst", "histogram", "shares", "error-map", "spectra", "timings"}
 PICTURES |= {"losses", "reliability", "radii", "distances"}
 
 
@@ -111,11 +111,11 @@ def test_a_picture_that_fails_is_a_remark(undrawn, monkeypatch):
     def fail(*arguments):
         raise ValueError("no such luck")
 
-    monkeypatch.setattr(run_charts, "_losses", fail)
+    monkeypatch.setattr(run_charts, "_stacked", fail)
     text = run_page.run_page(undrawn)
-    assert "Not drawn: Loss during training" in text
+    assert "Not drawn: Time by stage" in text
     assert "no such luck" in text
-    assert pictures(text) == {"timings"}
+    assert pictures(text) == {"losses"}
 
 
 def test_a_report_that_fails_leaves_the_run(tmp_path, monkeypatch):
@@ -140,7 +140,7 @@ def test_several_runs_are_compared_first_and_folded(run, undrawn, monkeypatch, g
     other = replace(undrawn, path=Path("runs/b"), metrics=run.metrics | {"mean_relative_l2": 1e-3})
     text = runs_page.runs_page({run.name: run, other.name: other})
     assert text.count('<details class="fold"') == 2
-    assert {"error-time", "histograms", "run-1-median"} <= pictures(text)
+    assert {"error-time", "single-errors", "run-1-median"} <= pictures(text)
     assert "run-1-spectra" not in pictures(text)
     golden("runs", text)
 

@@ -106,7 +106,7 @@ def test_all_charts_are_drawn(trust):
     assert drawn["radii"].axes[0].get_xlabel() == "radius at level 0.95 (%)"
     legend = [one.get_text() for one in drawn["distances"].legends[0].texts]
     assert legend[-2:] == [f"outside: {far.outside.sum()}", "limit"]
-    assert charts["radii"].table["radius %"] == pytest.approx(100 * radii.radii)
+    assert charts["radii"].draw().table["radius %"] == pytest.approx(100 * radii.radii)
 
 
 # Words

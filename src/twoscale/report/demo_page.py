@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from twoscale.data import Dataset
 from twoscale.domain.patches import Seams
@@ -19,12 +17,12 @@ from twoscale.report.field_pictures import draw_field
 from twoscale.report.figure_folder import write_with_figures
 from twoscale.report.method_looks import colour, method_title
 from twoscale.report.page import Section, page_text
-from twoscale.report.picture import Chart, ChartTable
-from twoscale.report.run_charts import run_charts
+from twoscale.report.picture import ChartTable, Drawing, PicturePlan, chart
 from twoscale.report.run_page import median_charts
 from twoscale.report.run_record import RunRecord, read_run
 from twoscale.report.run_samples import SamplePrediction
-from twoscale.report.runs_page import predict_shared_sample, runs_table
+from twoscale.report.runs_page import best_sentences, predict_shared_sample, runs_table
+from twoscale.report.time_charts import error_time
 from twoscale.run import Run
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.texts import duration_text, percent
@@ -103,10 +101,10 @@ def _sections(runs: Mapping[str, RunRecord]) -> Iterator[Section]:
         f"All four learn from the same {paper.config['training_samples']:,} pairs. The paper's "
         f"networks train for {paper.surrogate.settings['epochs']} epochs here. The time of the "
         "search is that of all its candidates.",
-        charts=list(run_charts(titled)),
+        charts=[error_time(titled)],
         anchor="time",
     )
-    charts = dict(zip(_WHAT, _seam_charts(runs), strict=True))
+    charts = _seam_charts(runs)
     for name, what in _WHAT.items():
         value, slope = (_value(runs[name], key) for key in _SEAMS)
         yield Section(
@@ -117,7 +115,7 @@ def _sections(runs: Mapping[str, RunRecord]) -> Iterator[Section]:
             anchor=name,
         )
     table = runs_table(titled)
-    yield Section("All numbers", best_sentence(runs), tables=[table], anchor="numbers")
+    yield Section("All numbers", " ".join(best_sentences(titled)), tables=[table], anchor="numbers")
 
 
 def _value(run: RunRecord, name: str) -> float:
@@ -138,20 +136,8 @@ def result_sentences(runs: Mapping[str, RunRecord]) -> list[str]:
     ]
 
 
-def best_sentence(runs: Mapping[str, RunRecord]) -> str:
-    """Return which of the runs is best, in error and at patch borders."""
-    error, value, slope = (
-        demo_title(min(runs.values(), key=lambda run: _value(run, name)))
-        for name in ("mre", *_SEAMS)
-    )
-    return (
-        f"{error} has the smallest error of these {len(runs)}. At patch borders {value} has the "
-        f"smallest error of the value, and {slope} that of the slope."
-    )
-
-
-def _seam_charts(runs: Mapping[str, RunRecord]) -> Iterator[list[Chart]]:
-    """Yield the charts on patch borders, for plain patches, the paper's method, and blending."""
+def _seam_charts(runs: Mapping[str, RunRecord]) -> dict[str, list[PicturePlan]]:
+    """Return the charts on patch borders, of a field of median error with plain patches."""
     plain = runs[PLAIN_PATCHES]
     layout = plain.surrogate.operator_.layout
     assert layout is not None
@@ -163,45 +149,12 @@ def _seam_charts(runs: Mapping[str, RunRecord]) -> Iterator[list[Chart]]:
         demo_title(run): shade(colour(run.surrogate.method), _DARKER if run.search else 1.0)
         for run in runs.values()
     }
-    yield [
-        Chart(
-            "errors",
-            "Where the error sits",
-            "Errors of the same test field on one scale; thin lines are patch borders. The field "
-            f"is the one of median error with {demo_title(plain)}.",
-            partial(error_maps, fields, layout.seams),
-            vector=False,
-        ),
-        Chart(
-            "zoom",
-            "Close to a seam",
-            "The predicted fields around a crossing of patch borders. White lines are contours of "
-            "the prediction, and dashed lines are those of the truth. A white line that breaks at "
-            "a border is a seam.",
-            partial(zoomed_fields, fields, layout.seams),
-            vector=False,
-        ),
-    ]
-    yield [
-        Chart(
-            "profile",
-            "Across the seams",
-            "The error of that field along one row of nodes; dashed lines are patch borders.",
-            partial(error_profile, fields, layout.seams, looks),
-        )
-    ]
-    sizes = {display(name).words: [_value(run, name) for run in runs.values()] for name in _SEAMS}
-    table = ChartTable.of({"method": list(looks), **sizes})
-    yield [
-        Chart(
-            "seams",
-            "Size of the seams",
-            "Mean error of the jump in value and in slope across patch borders, over all test "
-            "fields. Shorter bars are better.",
-            partial(seam_bars, table, looks),
-            table,
-        )
-    ]
+    values = {display(name).words: [_value(run, name) for run in runs.values()] for name in _SEAMS}
+    return {
+        PLAIN_PATCHES: [errors(fields, layout.seams), zoom(fields, layout.seams)],
+        PROPOSED: [profile(fields, layout.seams, looks)],
+        BLENDED: [seams(ChartTable.of({"method": list(looks), **values}), looks)],
+    }
 
 
 def _lines(title: str) -> str:
@@ -209,27 +162,31 @@ def _lines(title: str) -> str:
     return title.replace(" (", "\n(", 1)
 
 
-def error_maps(samples: Mapping[str, SamplePrediction], seams: Seams) -> Figure:
-    """Draw the error of every prediction of one sample on one scale, with the patch borders."""
-    errors = {title: one.prediction[0] - one.truth[0] for title, one in samples.items()}
-    top = max(float(np.abs(error).max()) for error in errors.values()) or 1.0
-    figure, axes = panels(len(errors), width=HALF / 2 - 0.15, height=2.5, columns=2)
-    for axis, (title, error) in zip(axes, errors.items(), strict=True):
+@chart("Where the error sits", vector=False)
+def errors(samples: Mapping[str, SamplePrediction], borders: Seams) -> Drawing:
+    """Errors of the same test field on one scale; thin lines are patch borders. The field is the
+    one of median error with plain patches.
+    """
+    found = {title: one.prediction[0] - one.truth[0] for title, one in samples.items()}
+    top = max(float(np.abs(error).max()) for error in found.values()) or 1.0
+    figure, axes = panels(len(found), width=HALF / 2 - 0.15, height=2.5, columns=2)
+    for axis, (title, error) in zip(axes, found.items(), strict=True):
         words = f"{_lines(title)}\n{percent(samples[title].error)}"
-        image = draw_field(axis, error, words, seams=seams, cmap="RdBu_r", vmin=-top, vmax=top)
+        image = draw_field(axis, error, words, borders, cmap="RdBu_r", vmin=-top, vmax=top)
     bar = figure.colorbar(image, ax=axes, location="bottom", shrink=0.7, aspect=35)
     bar.ax.locator_params(nbins=3)
     bar.ax.ticklabel_format(axis="x", scilimits=(-2, 3))
-    return figure
+    return Drawing(figure)
 
 
-def zoomed_fields(samples: Mapping[str, SamplePrediction], seams: Seams) -> Figure:
-    """Draw each predicted field around one crossing of seams, with its contour lines.
-
-    Contour lines break where neighbouring patches disagree. Dashed lines are those of the truth.
+@chart("Close to a seam", vector=False)
+def zoom(samples: Mapping[str, SamplePrediction], borders: Seams) -> Drawing:
+    """The predicted fields around a crossing of patch borders. White lines are contours of the
+    prediction, and dashed lines are those of the truth. A white line that breaks at a border is a
+    seam.
     """
     truth = next(iter(samples.values())).truth[0]
-    row, column = (lines[len(lines) // 2] for lines in (seams.rows, seams.columns))
+    row, column = (lines[len(lines) // 2] for lines in (borders.rows, borders.columns))
     rows, columns = (
         slice(max(0, line - _ZOOM), min(line + _ZOOM, side))
         for line, side in zip((row, column), truth.shape, strict=True)
@@ -246,28 +203,32 @@ def zoomed_fields(samples: Mapping[str, SamplePrediction], seams: Seams) -> Figu
             axis.contour(near, levels, colors="white", linestyles="solid", linewidths=1.2)
         axis.axhline(row - rows.start - 0.5, color="black", linewidth=0.8)
         axis.axvline(column - columns.start - 0.5, color="black", linewidth=0.8)
-    return figure
+    return Drawing(figure)
 
 
-def error_profile(
-    samples: Mapping[str, SamplePrediction], seams: Seams, looks: Mapping[str, str]
-) -> Figure:
-    """Draw the error along one row of nodes; dashed lines are patch borders."""
+@chart("Across the seams")
+def profile(
+    samples: Mapping[str, SamplePrediction], borders: Seams, looks: Mapping[str, str]
+) -> Drawing:
+    """The error of that field along one row of nodes; dashed lines are patch borders."""
     figure, axis = one_panel(3.6)
     for title, one in samples.items():
         row = one.truth.shape[1] // 2 + one.truth.shape[1] // 8
         error = (one.prediction - one.truth)[0, row]
         axis.plot(error, color=looks[title], label=title, linewidth=1.4)
-    for column in seams.columns:
+    for column in borders.columns:
         axis.axvline(column - 0.5, color="0.6", linestyle="--", linewidth=0.8)
     axis.set(xlabel="column", ylabel=f"error in row {row}")
     axis.ticklabel_format(axis="y", scilimits=(-2, 3))
     shared_legend(figure, [axis])
-    return figure
+    return Drawing(figure)
 
 
-def seam_bars(table: ChartTable, looks: Mapping[str, str]) -> Figure:
-    """Draw a panel of horizontal bars for each quantity at seams, on a logarithmic axis."""
+@chart("Size of the seams")
+def seams(table: ChartTable, looks: Mapping[str, str]) -> Drawing:
+    """Mean error of the jump in value and in slope across patch borders, over all test fields.
+    Shorter bars are better.
+    """
     _, *quantities = table.header
     figure, axes = panels(len(quantities), width=HALF - 0.3, height=2.0, columns=1)
     for axis, words in zip(axes, quantities, strict=True):
@@ -278,7 +239,7 @@ def seam_bars(table: ChartTable, looks: Mapping[str, str]) -> Figure:
         axis.invert_yaxis()
         axis.margins(x=0.3)
         axis.set_title(words, loc="left")
-    return figure
+    return Drawing(figure, table)
 
 
 def _footer(dataset: Dataset, runs: Mapping[str, Run]) -> str:

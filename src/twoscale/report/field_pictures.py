@@ -15,7 +15,7 @@ from twoscale.domain.patches import Seams
 from twoscale.domain.space import Space
 from twoscale.report.axes import HALF, new_figure
 from twoscale.report.method_looks import TRUTH
-from twoscale.report.run_samples import RunSamples, SamplePrediction
+from twoscale.report.run_samples import SamplePrediction
 from twoscale.runtime.texts import percent
 
 Draw = Callable[[Axes], object]
@@ -23,7 +23,7 @@ Draw = Callable[[Axes], object]
 _WHOLE = 10.6  # inches: the page
 _MOST_CHANNELS = 4  # that are drawn of a side; the first ones
 _MOST_PARAMETERS = 8  # that are listed
-_NET = 0.83  # of a panel's width without its colour scale
+_NET_WIDTH = 0.83  # of a panel's width without its colour scale
 _PREDICTION = "#0072B2"
 
 
@@ -50,16 +50,17 @@ def draw_field(
     axis: Axes,
     values: np.ndarray,
     title: str,
-    *,
     seams: Seams | None = None,
+    *,
     over: np.ndarray | None = None,
     scale: bool = False,
-    seam_colour: str = "black",
+    marks: str = "black",
     **look: Any,
 ) -> Any:
     """Draw a field (height, width) as an image, or as a curve (and return None) if it is a line.
 
-    A second field `over` a curve is dashed. With `scale` an image has its colours beside it.
+    Patch borders have the colour `marks`. A second field `over` a curve is dashed. With `scale` an
+    image has its colours beside it.
     """
     axis.set_title(title, fontsize=10)
     axis.spines[:].set_visible(True)
@@ -72,9 +73,9 @@ def draw_field(
     image = axis.imshow(values, origin="lower", interpolation="nearest", **look)
     axis.set_aspect("equal" if 1 / 3 <= height / width <= 3 else "auto")
     for row in () if seams is None else seams.rows:
-        axis.axhline(row - 0.5, color=seam_colour, linewidth=0.5, alpha=0.5)
+        axis.axhline(row - 0.5, color=marks, linewidth=0.5, alpha=0.5)
     for column in () if seams is None else seams.columns:
-        axis.axvline(column - 0.5, color=seam_colour, linewidth=0.5, alpha=0.5)
+        axis.axvline(column - 0.5, color=marks, linewidth=0.5, alpha=0.5)
     if scale:
         bar = axis.figure.colorbar(image, ax=axis, shrink=0.8, aspect=24, pad=0.02)
         bar.ax.tick_params(labelsize=8)
@@ -190,8 +191,7 @@ def sample_strip(
     else:
         rows = [line for row in rows for line in _cut(row, 3)]
     across = max(map(len, rows))
-    side = (width - 0.3) / across
-    figure = new_figure(width, len(rows) * (_NET * side * _aspect(sample.truth) + 0.3) + 0.1)
+    figure = panels_figure(width, (len(rows), across), sample.truth)
     for line, row in zip(figure.subplots(len(rows), across, squeeze=False), rows, strict=True):
         for axis, draw in zip_longest(line, row):
             axis.set_axis_off() if draw is None else draw(axis)
@@ -255,33 +255,11 @@ def _channel_panels(
     ]
 
 
-def error_map(samples: RunSamples, names: Sequence[str]) -> Figure:
-    """Draw the root mean square error over the samples at each node, with patch borders."""
-    shown = shown_channels(len(samples.error_map))
-    across = min(shown, 2)
-    down = -(-shown // across)
-    side = (HALF - 0.3) / across
-    figure = new_figure(HALF, down * (_NET * side * _aspect(samples.error_map) + 0.3) + 0.1)
-    axes = figure.subplots(down, across, squeeze=False).flatten()
-    for axis in axes[shown:]:
-        axis.set_axis_off()
-    for place, axis in enumerate(axes[:shown]):
-        values = 100 * samples.error_map[place]
-        title = short(names[place]) if names else ""
-        drawn = draw_field(
-            axis,
-            values,
-            title,
-            seams=samples.seams,
-            scale=True,
-            seam_colour="white",
-            vmin=0.0,
-            vmax=float(values.max()) or 1.0,
-            cmap="magma",
-        )
-        if drawn is None:
-            axis.set_ylabel("RMS error (%)")
-    return figure
+def panels_figure(width: float, panels: tuple[int, int], field: np.ndarray) -> Figure:
+    """Return a figure for rows and columns of panels, each of a field and its colour scale."""
+    down, across = panels
+    side = (width - 0.3) / across
+    return new_figure(width, down * (_NET_WIDTH * side * _aspect(field) + 0.3) + 0.1)
 
 
 def _aspect(field: np.ndarray) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from twoscale.errors import TwoscaleError, missing_extra
-from twoscale.report.picture import Chart, ChartTable, Picture
+from twoscale.report.picture import ChartTable, Picture, PicturePlan
 
 try:
     from jinja2 import Environment, PackageLoader
@@ -90,7 +90,7 @@ class Section:
     folded: Sequence[PageTable] = ()
     fold: bool = False
     anchor: str = field(default="", kw_only=True)
-    charts: Sequence[Chart] = field(default=(), kw_only=True)
+    charts: Sequence[PicturePlan] = field(default=(), kw_only=True)
 
     def drawn(self, prefix: str = "", room: float = math.inf, elsewhere: str = "") -> Section:
         """Return the same with its charts as pictures; one that cannot be drawn is a remark.

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial, wraps
 from itertools import zip_longest
 from numbers import Integral
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple, ParamSpec
 from urllib.parse import quote
 from xml.etree import ElementTree
 
@@ -33,6 +33,7 @@ try:
 except ImportError as error:
     raise missing_extra(error.name or "pillow", "report") from error
 
+Arguments = ParamSpec("Arguments")
 ChartValue = str | float | None
 
 _HALF = 6.2  # inches that fit into half of the page
@@ -174,27 +175,59 @@ class Picture:
             (folder / f"{self.name}.csv").write_text(self.table.csv, encoding="utf-8")
 
 
+class Drawing(NamedTuple):
+    """A figure, the table that it shows, and what else is to say below it.
+
+    On a phone the figure `narrow` is shown instead, if there is one.
+    """
+
+    figure: Figure
+    table: ChartTable | None = None
+    more: str = ""
+    narrow: Figure | None = None
+
+
 @dataclass(frozen=True)
-class Chart:
-    """A picture that is not drawn yet; the options are those of `Picture`."""
+class PicturePlan:
+    """A picture that is not drawn yet: its words, and what draws it."""
 
     name: str
     title: str
     caption: str
-    draw: Callable[[], Figure]
-    table: ChartTable | None = None
+    draw: Callable[[], Drawing]
     vector: bool = True
-    narrow: Callable[[], Figure] | None = None
 
     def picture(self, prefix: str = "") -> Picture:
         """Return the drawn picture, or raise a TwoscaleError that says why it cannot be drawn."""
         with reporting_errors({}), warnings.catch_warnings(), chart_style():
             warnings.simplefilter("ignore")  # letters that the font lacks, empty axes
-            figures = (self.draw(), self.narrow() if self.narrow else None)
-            words = (f"{prefix}{self.name}", self.title, self.caption)
-            drawn = Picture(*words, figures[0], self.vector, self.table, figures[1])
+            figure, table, more, narrow = self.draw()
+            caption = f"{self.caption} {more}".strip()
+            words = (f"{prefix}{self.name}", self.title, caption)
+            drawn = Picture(*words, figure, self.vector, table, narrow)
             _ = drawn.source
         return drawn
+
+
+def chart(
+    title: str, *, vector: bool = True
+) -> Callable[[Callable[Arguments, Drawing]], Callable[Arguments, PicturePlan]]:
+    """Return a decorator of a function that draws: it then plans a picture instead.
+
+    The function's name is that of the picture, its docstring the caption.
+    """
+
+    def decorate(draw: Callable[Arguments, Drawing]) -> Callable[Arguments, PicturePlan]:
+        name, caption = draw.__name__.replace("_", "-"), " ".join((draw.__doc__ or "").split())
+
+        @wraps(draw)
+        def plan(*arguments: Arguments.args, **options: Arguments.kwargs) -> PicturePlan:
+            make = partial(draw, *arguments, **options)
+            return PicturePlan(name, title, caption, make, vector)
+
+        return plan
+
+    return decorate
 
 
 def _rendered(figure: Figure, kind: str) -> bytes:

@@ -14,7 +14,7 @@ from twoscale.methods.settings import setting_text
 from twoscale.report import run_charts
 from twoscale.report.display import ABSENT, METRIC_NOTE, metric_cells, metric_header
 from twoscale.report.page import NextStep, PageTable, Section, Tile, page_text
-from twoscale.report.picture import Chart
+from twoscale.report.picture import PicturePlan
 from twoscale.report.run_commands import (
     next_commands,
     python_line,
@@ -23,6 +23,7 @@ from twoscale.report.run_commands import (
 )
 from twoscale.report.run_record import RunRecord, fresh_run
 from twoscale.report.run_samples import RunSamples
+from twoscale.report.time_charts import candidates
 from twoscale.report.trust_charts import trust_charts
 from twoscale.report.trust_words import break_even_text, trust_text
 from twoscale.run.folder import Fitted
@@ -60,12 +61,12 @@ def run_page(run: RunRecord) -> str:
     )
 
 
-def median_charts(run: RunRecord) -> list[Chart]:
+def median_charts(run: RunRecord) -> list[PicturePlan]:
     """Return the picture of the median sample, with which a page begins, in a list."""
     sample = None if run.samples is None else run.samples.median
     if sample is None:
         return []
-    return [run_charts.sample_chart(run, "median", "The median sample", sample, columns=4)]
+    return [run_charts.sample_chart(run, "median", sample, columns=4)]
 
 
 def run_sections(run: RunRecord) -> Iterator[Section]:
@@ -81,12 +82,12 @@ def run_sections(run: RunRecord) -> Iterator[Section]:
             "The search",
             " ".join(explanation[:1]),
             steps=[NextStep(sentence) for sentence in explanation[1:]],
-            charts=list(run_charts.candidate_charts(run.search)),
+            charts=[candidates(run.search)],
             folded=[PageTable(HEADINGS, rows, title, note, words=(0, 1))],
             anchor="search",
         )
-    charts = [run_charts.timing_chart(run)]
-    charts += [run_charts.loss_chart(run.history)] if run.history else []
+    charts = [run_charts.timings(run)]
+    charts += [run_charts.losses(run.history)] if run.history else []
     yield Section("Training and time", charts=charts, anchor="training")
     yield _origin_section(run)
 
@@ -99,24 +100,24 @@ def _error_sections(run: RunRecord, samples: RunSamples) -> Iterator[Section]:
         "Best and worst sample",
         "Does the worst input look unusual, or does the error sit in one place?",
         charts=[
-            run_charts.sample_chart(run, "best", "The best sample", samples.best),
-            run_charts.sample_chart(run, "worst", "The worst sample", samples.worst),
+            run_charts.sample_chart(run, "best", samples.best),
+            run_charts.sample_chart(run, "worst", samples.worst),
         ],
         anchor="samples",
     )
-    charts = [run_charts.error_chart(run, samples)]
+    charts = [run_charts.histogram(run, samples)]
     if findings := run.findings:
-        charts.append(run_charts.share_chart(findings.shares))
+        charts.append(run_charts.shares(findings.shares))
     rows = [[run.title, *metric_cells(run.metrics)]]
     if channels := run.metrics.get("channels"):
-        charts.append(run_charts.channel_chart(channels))
+        charts.append(run_charts.channels(channels))
         rows += [[f"channel {name}", *metric_cells(one)] for name, one in channels.items()]
     table = PageTable(metric_header(), rows, note=METRIC_NOTE)
     yield Section("How large the error is", tables=[table], charts=charts, anchor="errors")
-    charts = [run_charts.map_chart(run, samples), run_charts.spectrum_chart(run, samples)]
+    charts = [run_charts.error_map(run, samples), run_charts.spectra(run, samples)]
     yield Section("Where the error is", charts=charts, anchor="places")
     if samples.jumps:
-        charts = [run_charts.seam_chart(samples.jumps)]
+        charts = [run_charts.seams(samples.jumps)]
         yield Section("Seams", _seam_text(samples.seam_ratio), charts=charts, anchor="seams")
     if samples.trust is not None:
         texts = (trust_text(run.metrics), break_even_text(run.metrics))

@@ -12,8 +12,8 @@ from twoscale.report.display import METRIC_COLUMNS, METRIC_NOTE, display, number
 from twoscale.report.field_pictures import side_by_side
 from twoscale.report.method_looks import colour
 from twoscale.report.page import PageTable, Section, TableCell, page_text
-from twoscale.report.picture import Chart
-from twoscale.report.run_charts import histogram, run_charts
+from twoscale.report.picture import Drawing, chart
+from twoscale.report.run_charts import error_histogram
 from twoscale.report.run_page import (
     FOOTER,
     limits_text,
@@ -24,6 +24,7 @@ from twoscale.report.run_page import (
 )
 from twoscale.report.run_record import RunRecord
 from twoscale.report.run_samples import SamplePrediction, predict_sample
+from twoscale.report.time_charts import error_time
 from twoscale.run.pairs import loaded_pairs
 from twoscale.runtime.texts import duration_text, percent
 
@@ -34,7 +35,7 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 
 def runs_page(runs: Mapping[str, RunRecord]) -> str:
     """Return the page of several runs by their names."""
-    first = Section("", charts=list(run_charts(runs))).drawn()
+    first = Section("", charts=[error_time(runs)]).drawn()
     sections = [_comparison(runs).drawn()]
     room = _LARGEST - _size(first) - _size(sections[0])
     for place, (name, run) in enumerate(runs.items(), 1):
@@ -42,7 +43,7 @@ def runs_page(runs: Mapping[str, RunRecord]) -> str:
         room -= _size(sections[-1])
     return page_text(
         title=f"{len(runs)} runs compared",
-        best=_best_sentences(runs),
+        best=best_sentences(runs),
         first=next(iter(first.pictures), None),
         summary=[*first.remarks, *_summary(runs)],
         sections=sections,
@@ -63,7 +64,8 @@ def _size(section: Section) -> int:
     return sum(len(picture.source) for picture in section.pictures)
 
 
-def _best_sentences(runs: Mapping[str, RunRecord]) -> list[str]:
+def best_sentences(runs: Mapping[str, RunRecord]) -> list[str]:
+    """Return which run has the smallest error, and which one was the fastest to fit."""
     errors = {name: run.error for name, run in runs.items() if run.error is not None}
     if not errors:
         return ["No run has a finite error."]
@@ -96,39 +98,35 @@ def _summary(runs: Mapping[str, RunRecord]) -> Iterator[str]:
 
 
 def _comparison(runs: Mapping[str, RunRecord]) -> Section:
-    errors = {name: run.samples.errors for name, run in runs.items() if run.samples is not None}
-    methods = {name: run.surrogate.method for name, run in runs.items()}
-    colours = {name: colour(method) for name, method in methods.items()}
-    if len(set(methods.values())) < len(methods):
-        colours = {name: _COLOURS[k % len(_COLOURS)] for k, name in enumerate(methods)}
-    charts = [
-        Chart(
-            "histograms",
-            "Errors of single samples",
-            "How many samples have which error, each run on its own test samples.",
-            lambda: histogram(errors, colours),
-        )
-    ]
-    remarks = []
+    charts, remarks = [single_errors(runs)], []
+    some = dict(list(runs.items())[:_SIDE_BY_SIDE])
     try:
-        shown = _same_sample(dict(list(runs.items())[:_SIDE_BY_SIDE]))
-        if len(shown) < len(runs):
-            remarks.append(f"The first {len(shown)} runs are drawn.")
-        charts.append(
-            Chart(
-                "side-by-side",
-                "The same sample, predicted by each run",
-                f"Sample {next(iter(shown.values())).number}, which is a test sample of all runs "
-                "shown. Errors share one scale.",
-                lambda: side_by_side(shown),
-                vector=False,
-            )
-        )
+        charts.append(same_sample(predict_shared_sample(some, _shared_sample(some))))
+        if len(some) < len(runs):
+            remarks.append(f"The first {len(some)} runs are drawn.")
     except TwoscaleError as error:
         remarks.append(f"No sample is shown side by side: {error}.")
     return Section(
         "Comparison", tables=[runs_table(runs)], charts=charts, remarks=remarks, anchor="comparison"
     )
+
+
+@chart("Errors of single samples")
+def single_errors(runs: Mapping[str, RunRecord]) -> Drawing:
+    """How many samples have which error, each run on its own test samples."""
+    errors = {name: run.samples.errors for name, run in runs.items() if run.samples is not None}
+    methods = {name: run.surrogate.method for name, run in runs.items()}
+    colours = {name: colour(method) for name, method in methods.items()}
+    if len(set(methods.values())) < len(methods):
+        colours = {name: _COLOURS[k % len(_COLOURS)] for k, name in enumerate(methods)}
+    return Drawing(error_histogram(errors, colours))
+
+
+@chart("The same sample, predicted by each run", vector=False)
+def same_sample(samples: Mapping[str, SamplePrediction]) -> Drawing:
+    """A test sample of all runs shown. Errors share one scale."""
+    number_ = next(iter(samples.values())).number
+    return Drawing(side_by_side(samples), more=f"This is sample {number_} of the data.")
 
 
 def runs_table(runs: Mapping[str, RunRecord]) -> PageTable:
@@ -145,11 +143,8 @@ def runs_table(runs: Mapping[str, RunRecord]) -> PageTable:
     return PageTable(header, rows, note=METRIC_NOTE, words=(0, 1))
 
 
-def _same_sample(runs: Mapping[str, RunRecord]) -> dict[str, SamplePrediction]:
-    """Return one test sample that runs have in common, as each predicts it.
-
-    It is the one closest to the first run's median error. Raises if there is none.
-    """
+def _shared_sample(runs: Mapping[str, RunRecord]) -> int:
+    """Return the common test sample closest to the first run's median error; raise without one."""
     first = next(iter(runs.values()))
     if first.samples is None:
         raise TwoscaleError("their predictions were not looked at")
@@ -158,10 +153,10 @@ def _same_sample(runs: Mapping[str, RunRecord]) -> dict[str, SamplePrediction]:
     shared = set.intersection(*(set(run.test_samples) for run in runs.values()))
     apart = np.abs(first.samples.errors - np.median(first.samples.finite))
     distances = dict(zip(map(int, first.samples.numbers), apart, strict=True))
-    common = [number_ for number_ in distances if number_ in shared]
+    common = [sample for sample in distances if sample in shared]
     if not common:
         raise TwoscaleError("they have no test sample in common, since their seeds differ")
-    return predict_shared_sample(runs, min(common, key=distances.__getitem__))
+    return min(common, key=distances.__getitem__)
 
 
 def predict_shared_sample(

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from twoscale.report.axes import ERROR, GREY, LEARNED, log_axis, one_panel
-from twoscale.report.picture import Chart, ChartTable
+from twoscale.report.picture import ChartTable, Drawing, PicturePlan, chart
 from twoscale.report.run_trust import Proofs, Radii, TrustSamples
 
 _BINS = 24  # of a histogram, at most
@@ -24,46 +23,29 @@ _DOTS: dict[str, Any] = {
 }
 
 
-def trust_charts(numbers: np.ndarray, trust: TrustSamples) -> Iterator[Chart]:
+def trust_charts(numbers: np.ndarray, trust: TrustSamples) -> Iterator[PicturePlan]:
     """Yield what is known of samples with these numbers."""
-    if (radii := trust.radii) is not None:
-        yield _reliability_chart(radii)
-        yield _radius_chart(numbers, radii, trust.outside[: len(radii.errors)])
-    if (proofs := trust.proofs) is not None:
-        yield _proof_chart(numbers, proofs)
-    columns = {"sample": numbers, "distance": trust.distances}
-    yield Chart(
-        "distances",
-        "Which inputs are known",
-        "How far each input is from the training inputs: the largest of its distances in "
-        "roughness, coarse shape and range of values. Beyond the limit an input is outside, and "
-        f"nothing is promised for it: {int(trust.outside.sum())} of {len(trust.outside)}.",
-        lambda: distance_bars(trust.distances),
-        ChartTable.of(columns, "Above 1 the input is outside."),
-    )
+    if trust.radii is not None:
+        yield reliability(trust.radii)
+        yield radii(numbers, trust.radii, trust.outside)
+    if trust.proofs is not None:
+        yield certificates(numbers, trust.proofs)
+    yield distances(numbers, trust)
 
 
-def _reliability_chart(radii: Radii) -> Chart:
-    values = (radii.levels, radii.covered, *radii.chance)
+@chart("How often radii hold")
+def reliability(found: Radii) -> Drawing:
+    """Share of samples whose error is within its radius, at each level. On the dashed line radii
+    hold as often as they promise. Grey is what chance allows.
+    """
+    values = (found.levels, found.covered, *found.chance)
     headings = ("level %", "within %", "by chance from %", "to %")
-    columns = {name: 100 * one for name, one in zip(headings, values, strict=True)}
-    return Chart(
-        "reliability",
-        "How often radii hold",
-        "Share of samples whose error is within its radius, at each level. On the dashed line "
-        "radii hold as often as they promise. Grey is what chance allows with "
-        f"{radii.calibrated} calibration and {len(radii.errors)} test samples.",
-        lambda: _drawn(draw_reliability, {"this run": radii}, {"this run": LEARNED}),
-        ChartTable.of(columns, f"Calibrated on {radii.calibrated} samples."),
-    )
-
-
-def _drawn(draw: Any, *values: Any) -> Figure:
-    """Return a figure that a function draws into an axis, with a legend."""
     figure, axis = one_panel(3.4)
-    draw(axis, *values)
-    axis.legend()
-    return figure
+    draw_reliability(axis, {"this run": found}, {"this run": LEARNED})
+    axis.legend(loc="lower right")
+    samples = f"{found.calibrated} calibration and {len(found.errors)} test samples"
+    columns = {name: 100 * column for name, column in zip(headings, values, strict=True)}
+    return Drawing(figure, ChartTable.of(columns), f"These are {samples}.")
 
 
 def draw_reliability(axis: Axes, runs: Mapping[str, Radii], colours: Mapping[str, str]) -> None:
@@ -74,91 +56,95 @@ def draw_reliability(axis: Axes, runs: Mapping[str, Radii], colours: Mapping[str
         100 * first.levels, 100 * low, 100 * high, color="0.85", label="chance (95 %)"
     )
     axis.plot([50, 100], [50, 100], label="as promised", **_DIAGONAL)
-    for name, radii in runs.items():
-        axis.plot(100 * radii.levels, 100 * radii.covered, "o-", color=colours[name], label=name)
+    for name, found in runs.items():
+        axis.plot(100 * found.levels, 100 * found.covered, "o-", color=colours[name], label=name)
     axis.set(xlabel="level (%)", ylabel="samples within their radius (%)")
     axis.set_xlim(48, 101)
 
 
-def _radius_chart(numbers: np.ndarray, radii: Radii, outside: np.ndarray) -> Chart:
+@chart("Errors and radii")
+def radii(numbers: np.ndarray, found: Radii, outside: np.ndarray) -> Drawing:
+    """Each sample's error against its radius, which is known without the truth. Above the dashed
+    line the radius did not hold. The more radii differ, the more they tell which samples are
+    difficult.
+    """
+    outside = outside[: len(found.errors)]
     columns = {
-        "sample": numbers[: len(radii.errors)],
-        "error %": 100 * radii.errors,
-        "radius %": 100 * radii.radii,
+        "sample": numbers[: len(found.errors)],
+        "error %": 100 * found.errors,
+        "radius %": 100 * found.radii,
         "input outside": outside,
     }
-    return Chart(
-        "radii",
-        "Errors and radii",
-        "Each sample's error against its radius, which is known without the truth. Above the "
-        f"dashed line the radius did not hold: {int((~radii.held).sum())} of {len(radii.errors)}. "
-        "The more radii differ, the more they tell which samples are difficult.",
-        lambda: _drawn(draw_errors, radii, outside),
-        ChartTable.of(columns, "Relative to the size of the prediction."),
+    figure, axis = one_panel(3.4)
+    draw_errors(axis, found, outside)
+    axis.legend(loc="upper left")
+    broken = f"{int((~found.held).sum())} of {len(found.errors)} radii did not hold."
+    return Drawing(
+        figure, ChartTable.of(columns, "Relative to the size of the prediction."), broken
     )
 
 
-def draw_errors(axis: Axes, radii: Radii, outside: np.ndarray) -> None:
+def draw_errors(axis: Axes, found: Radii, outside: np.ndarray) -> None:
     """Draw errors against radii; above the diagonal the radius did not hold."""
     marks = {
-        "within": (radii.held & ~outside, "o", LEARNED),
-        "beyond": (~radii.held & ~outside, "^", ERROR),
+        "within": (found.held & ~outside, "o", LEARNED),
+        "beyond": (~found.held & ~outside, "^", ERROR),
         "input outside": (outside, "s", "black"),
     }
-    sound = np.isfinite(radii.errors) & np.isfinite(radii.radii)
+    sound = np.isfinite(found.errors) & np.isfinite(found.radii)
     for label, (chosen, shape, look) in marks.items():
         if (chosen & sound).any():
-            x, y = (100 * one[chosen & sound] for one in (radii.radii, radii.errors))
+            x, y = (100 * one[chosen & sound] for one in (found.radii, found.errors))
             axis.plot(x, y, shape, color=look, label=label, **_DOTS)
-    _add_diagonal(axis, 100 * radii.radii[sound], 100 * radii.errors[sound])
-    axis.set(xlabel=f"radius at level {radii.level:g} (%)", ylabel="error of the sample (%)")
+    _add_diagonal(axis, 100 * found.radii[sound], 100 * found.errors[sound])
+    axis.set(xlabel=f"radius at level {found.level:g} (%)", ylabel="error of the sample (%)")
 
 
-def _proof_chart(numbers: np.ndarray, proofs: Proofs) -> Chart:
+@chart("Proven bounds and true errors")
+def certificates(numbers: np.ndarray, proofs: Proofs) -> Drawing:
+    """Bounds of each sample's relative error in the energy norm, which follow from the equation
+    alone, against the true error. True errors lie on the dashed line.
+    """
+    x, lower, upper = (100 * one for one in (proofs.errors, proofs.lower, proofs.upper))
     columns = {
-        "sample": numbers[: len(proofs.errors)],
-        "lower bound %": 100 * proofs.lower,
-        "true error %": 100 * proofs.errors,
-        "upper bound %": 100 * proofs.upper,
+        "sample": numbers[: len(x)],
+        "lower bound %": lower,
+        "true error %": x,
+        "upper bound %": upper,
     }
-    table = ChartTable.of(columns)
-    return Chart(
-        "certificates",
-        "Proven bounds and true errors",
-        "Bounds of each sample's relative error in the energy norm, which follow from the equation "
-        "alone, against the true error. True errors lie on the dashed line.",
-        lambda: _drawn(_draw_bounds, table),
-        table,
-    )
-
-
-def _draw_bounds(axis: Axes, table: ChartTable) -> None:
-    x, lower, upper = (table[f"{name} %"] for name in ("true error", "lower bound", "upper bound"))
+    figure, axis = one_panel(3.4)
     axis.plot(x, upper, "v", color=ERROR, label="upper bound", **_DOTS)
     axis.plot(x, lower, "^", color=LEARNED, label="lower bound", **_DOTS)
     _add_diagonal(axis, x, np.concatenate([upper, lower]))
     axis.set(xlabel="true error, energy norm (%)", ylabel="bound (%)")
+    axis.legend(loc="upper left")
+    return Drawing(figure, ChartTable.of(columns))
 
 
-def distance_bars(distances: np.ndarray) -> Figure:
-    """Draw how many inputs are how far from the training inputs, and the limit."""
-    span = (float(distances.min()), max(float(distances.max()), 1.05))
+@chart("Which inputs are known")
+def distances(numbers: np.ndarray, trust: TrustSamples) -> Drawing:
+    """How far each input is from the training inputs: the largest of its distances in roughness,
+    coarse shape and range of values. Beyond the limit an input is outside, and nothing is promised
+    for it.
+    """
+    values, outside = trust.distances, trust.outside
+    span = (float(values.min()), max(float(values.max()), 1.05))
     wide = span[1] > 10 and span[0] > 0
     spaced = np.geomspace if wide else np.linspace
-    edges = spaced(*span, 1 + min(_BINS, round(3 * len(distances) ** 0.5)))
+    edges = spaced(*span, 1 + min(_BINS, round(3 * len(values) ** 0.5)))
     figure, axis = one_panel(3.0)
-    known = distances <= 1
-    parts = {"known": (distances[known], LEARNED), "outside": (distances[~known], ERROR)}
+    parts = {"known": (values[~outside], LEARNED), "outside": (values[outside], ERROR)}
     shown = {f"{name}: {len(one)}": (one, look) for name, (one, look) in parts.items() if len(one)}
-    values, looks = zip(*shown.values(), strict=True)
-    axis.hist(values, list(edges), color=looks, label=list(shown), stacked=True)
+    groups, looks = zip(*shown.values(), strict=True)
+    axis.hist(groups, list(edges), color=looks, label=list(shown), stacked=True)
     axis.axvline(1.0, color="black", linestyle="--", label="limit")
     if wide:
         log_axis(axis, "x", span)
     axis.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     axis.set(xlabel="largest distance from the training inputs", ylabel="samples")
     figure.legend(loc="outside upper center", ncols=3)
-    return figure
+    table = ChartTable.of({"sample": numbers, "distance": values}, "Above 1 the input is outside.")
+    return Drawing(figure, table, f"{int(outside.sum())} of {len(outside)} inputs are outside.")
 
 
 def _add_diagonal(axis: Axes, x: np.ndarray, y: np.ndarray) -> None:
