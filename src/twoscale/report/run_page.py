@@ -181,7 +181,8 @@ def _origin_section(run: RunRecord) -> Section:
         ("torch", str(environment.get("torch"))),
         ("Configuration", str(config["hash"])),
     ]
-    settings = [[name, setting_text(one)] for name, one in run.surrogate.settings.items()]
+    known = sorted(run.surrogate.settings.items())
+    settings = [[name, setting_text(value)] for name, value in known]
     return Section(
         "How it was made",
         facts=facts,
