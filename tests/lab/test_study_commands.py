@@ -9,7 +9,7 @@ from tests.cli.outcome import contents, refused
 from tests.lab.study.leaderboard.board import board_record
 from tests.lab.study.synthetic import make_record, write_record
 from tests.lab.study.tiny import CASES, TEXT
-from twoscale_lab.study.catalogue import study_names
+from twoscale_lab.names import STUDIES
 
 
 @pytest.fixture
@@ -22,9 +22,9 @@ def tiny(tmp_path):
 def test_list_names_every_study(twoscale):
     outcome = twoscale("study", "list")
     assert outcome.status == 0
-    assert all(name in outcome.out for name in study_names())
+    assert all(name in outcome.out for name in STUDIES)
     listed = json.loads(twoscale("study", "list", "--json").out)["studies"]
-    assert [study["name"] for study in listed] == study_names()
+    assert [study["name"] for study in listed] == list(STUDIES)
     assert listed[0]["cells"] == 33
 
 
@@ -60,7 +60,7 @@ def test_dry_run_plans_and_does_nothing(twoscale, tiny, tmp_path):
 def test_all_plans_every_study(twoscale, tmp_path):
     outcome = twoscale("study", "run", "all", "--out", tmp_path / "out", "--dry-run", "--json")
     plans = json.loads(outcome.out)
-    assert list(plans) == study_names()
+    assert list(plans) == list(STUDIES)
     assert plans["mechanism"]["shared"] > 0
 
 

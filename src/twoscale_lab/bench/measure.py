@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from importlib import import_module
 from statistics import median
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
+from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.fields.workers import Cluster
 from twoscale.problems import Problem
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import now
+from twoscale_lab.names import BENCHMARKS, SCALES
 
 Result = TypeVar("Result")
 
@@ -161,3 +164,20 @@ def compare(
             seconds[side].append(taken / units[side])
     found = agreement(*results) if agreement else {}
     return Comparison(name, peer, unit, *seconds, found, details or {})
+
+
+def run_benchmarks(names: Sequence[str], setup: Setup) -> Iterator[Comparison]:
+    """Run some benchmarks, all of them if none is named."""
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        raise unknown_name("benchmark", unknown[0], BENCHMARKS)
+    if setup.scale not in SCALES:
+        raise TwoscaleError(f"the scale is small or paper, got '{setup.scale}'")
+    chosen = list(names) or list(BENCHMARKS)
+    if setup.workers is not None and chosen != ["scaling"]:
+        raise TwoscaleError("workers share the benchmark scaling only: twoscale bench scaling")
+    for done, name in enumerate(chosen):
+        setup.report("benchmarks", done, len(chosen), name)
+        module, _, function = BENCHMARKS[name].partition(".")
+        yield from getattr(import_module(f"twoscale_lab.bench.{module}"), function)(setup)
+    setup.report("benchmarks", len(chosen), len(chosen))

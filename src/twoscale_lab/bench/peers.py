@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,29 +61,16 @@ def poisson_by_sparse_lu(forcings: np.ndarray) -> np.ndarray:
     return solutions
 
 
-@dataclass(frozen=True)
-class FittedPCA:
-    """A scaler and a scikit-learn PCA of one block."""
-
-    scaler: Any
-    pca: Any
-
-    def encode(self, values: np.ndarray) -> np.ndarray:
-        return self.pca.transform(self.scaler.transform(values))
-
-    def decode(self, codes: np.ndarray) -> np.ndarray:
-        return self.scaler.inverse_transform(self.pca.inverse_transform(codes))
-
-
-def _fit_pca(values: np.ndarray, components: int) -> FittedPCA:
+def _fit_pca(values: np.ndarray, components: int) -> Any:
+    """Return a scaler and a scikit-learn PCA of one block, fitted."""
     try:
         from sklearn.decomposition import PCA
+        from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
     except ImportError as error:
         raise missing_extra("scikit-learn", "bench") from error
-    scaler = StandardScaler().fit(values)
     pca = PCA(components, svd_solver="randomized", random_state=0)
-    return FittedPCA(scaler, pca.fit(scaler.transform(values)))
+    return make_pipeline(StandardScaler(), pca).fit(values)
 
 
 class PatchwisePCA:
@@ -107,11 +93,11 @@ class PatchwisePCA:
 
     def encode(self, fields: np.ndarray) -> np.ndarray:
         pieces = zip(self.parts, self._cut(fields), strict=True)
-        return np.concatenate([part.encode(patch) for part, patch in pieces], 1)
+        return np.concatenate([part.transform(patch) for part, patch in pieces], 1)
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
         cuts = np.split(codes, np.cumsum(self.ranks)[:-1], 1)
-        blocks = [part.decode(cut) for part, cut in zip(self.parts, cuts, strict=True)]
+        blocks = [part.inverse_transform(cut) for part, cut in zip(self.parts, cuts, strict=True)]
         side = int(blocks[0].shape[1] ** 0.5)
         cut = np.stack(blocks).reshape(self.patches, self.patches, len(codes), side, side)
         size = self.patches * side
@@ -140,17 +126,17 @@ class TwoScalePCA:
         return self
 
     def _residual(self, fields: np.ndarray) -> np.ndarray:
-        known = self.coarse.decode(self.coarse.encode(self._coarse(fields)))
+        known = self.coarse.inverse_transform(self.coarse.transform(self._coarse(fields)))
         return fields - self._fine(known, fields.shape[1])
 
     def encode(self, fields: np.ndarray) -> np.ndarray:
-        coarse = self.coarse.encode(self._coarse(fields))
+        coarse = self.coarse.transform(self._coarse(fields))
         return np.concatenate([coarse, self.local.encode(self._residual(fields))], 1)
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
         coarse, local = codes[:, : self.components], codes[:, self.components :]
         fields = self.local.decode(local)
-        return fields + self._fine(self.coarse.decode(coarse), fields.shape[1])
+        return fields + self._fine(self.coarse.inverse_transform(coarse), fields.shape[1])
 
 
 class SpectralConv2d(nn.Module):

@@ -1,18 +1,21 @@
-"""Benchmarks of use: inference and memory."""
+"""Benchmarks of use: predictions of many fields and of one, and memory."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from twoscale.data import generate as generate_dataset
+from twoscale.errors import missing_extra
 from twoscale.problems import Darcy, Poisson, Problem
 from twoscale.surrogate import Surrogate
 from twoscale_lab.bench.measure import Comparison, Setup, relative, stopwatch
@@ -25,6 +28,7 @@ _SOLVERS = {
 _LONGEST = 20.0  # seconds: a batch expected to take longer is left out
 _TIMED = 0.2  # seconds of calls that are timed together
 _MOST_CALLS = 50
+_PREDICTORS: dict[str, dict[str, Any]] = {"affine": {}, "encoder": {"epochs": 1}}
 
 
 def inference(setup: Setup) -> Iterator[Comparison]:
@@ -115,17 +119,91 @@ def _agreement(surrogate: Surrogate, inputs: Tensor, truth: Tensor) -> dict[str,
 
 
 def _per_field(method: Callable[[Tensor], Tensor], inputs: Tensor, setup: Setup) -> list[float]:
-    """Return seconds per field of repeated calls, after a first one that is not timed."""
-    for _ in range(2 if setup.cuda else 1):  # on CUDA the second call is recorded
-        method(inputs)
-    once, _ = stopwatch(lambda: method(inputs))
-    calls = max(1, min(_MOST_CALLS, round(_TIMED / once)))
+    """Return seconds per field of repeated calls; on CUDA the first two are recorded."""
+    found = _per_call({"": lambda: method(inputs)}, repeats=setup.size(1, 3), most=_MOST_CALLS)
+    return [seconds / len(inputs) for seconds in found[""]]
 
-    def many() -> None:
-        for _ in range(calls):
-            method(inputs)
 
-    return [stopwatch(many)[0] / (calls * len(inputs)) for _ in range(setup.size(1, 3))]
+def _per_call(
+    ways: Mapping[str, Callable[[], Any]], *, repeats: int, most: int = 10**9
+) -> dict[str, list[float]]:
+    """Return seconds of calls of each way in turn, after two calls of each that do not count.
+
+    Short calls are timed together, at most so many.
+    """
+
+    def many(function: Callable[[], Any], count: int) -> None:
+        for _ in range(count):
+            function()
+
+    counts = {}
+    for name, function in ways.items():
+        many(function, 2)
+        once, _ = stopwatch(function)
+        counts[name] = max(1, min(most, round(_TIMED / max(once, 1e-9))))
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(repeats):
+        for name, function in ways.items():
+            taken, _ = stopwatch(partial(many, function, counts[name]))
+            seconds[name].append(taken / counts[name])
+    return seconds
+
+
+def single(setup: Setup) -> Iterator[Comparison]:
+    """Seconds of `predict` of one field, against onnxruntime on the CPU with as many threads."""
+    resolution, samples = setup.size(32, 64), setup.size(200, 600)
+    x, u = setup.fields(Poisson(), resolution, samples + 1)
+    for predictor, settings in _PREDICTORS.items():
+        if predictor == "encoder":  # training does not change the time of a prediction
+            settings = {**settings, "width": setup.size(8, 64)}
+        surrogate = Surrogate(
+            "two-scale",
+            predictor=predictor,
+            coarse_factor=setup.size(4, 8),
+            device=str(setup.device),
+            **settings,
+        )
+        surrogate.fit(x[:samples], u[:samples], calibration=False)
+        yield _compare(setup, surrogate, f"{predictor}-{resolution}", x[samples:])
+
+
+def _compare(setup: Setup, surrogate: Surrogate, name: str, inputs: Tensor) -> Comparison:
+    """Time one field as an array, and beside it the torch module and the exported file."""
+    array, fields = inputs.cpu().numpy(), inputs[:, None]
+    run = _exported(surrogate)
+    ways: dict[str, Callable[[], Any]] = {
+        "predict": lambda: surrogate.predict(array),
+        "module": lambda: surrogate.operator_(fields),
+        "onnxruntime": lambda: run(array[:, None]),
+    }
+    with torch.no_grad():
+        seconds = _per_call(ways, repeats=setup.size(1, 5))
+        found = torch.from_numpy(run(array[:, None]))[:, 0]
+        difference = relative(found, torch.from_numpy(surrogate.predict(array)))
+    return Comparison(
+        f"single two-scale {name}",
+        "onnxruntime, exported file",
+        "field",
+        seconds["predict"],
+        seconds["onnxruntime"],
+        {"difference": difference},
+        {"module_seconds": seconds["module"], "threads": torch.get_num_threads()},
+    )
+
+
+def _exported(surrogate: Surrogate) -> Callable[[np.ndarray], np.ndarray]:
+    """Return how onnxruntime predicts from fields (batch, 1, height, width)."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise missing_extra("onnxruntime", "export") from error
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        surrogate.export(path)
+        session = onnxruntime.InferenceSession(path.read_bytes(), options)
+    return lambda fields: session.run(None, {"fields": fields})[0]
 
 
 _METHOD = "two-scale"  # whose fits are measured; without a method, `fit` would search for one

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from twoscale.cli import options
-from twoscale_lab.cli.names import BENCHMARKS, SCALES, ScaleOption
+from twoscale_lab.cli.study import ScaleOption
+from twoscale_lab.names import BENCHMARKS, SCALES
 
 if TYPE_CHECKING:
     from twoscale_lab.bench import Comparison

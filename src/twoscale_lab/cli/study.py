@@ -11,7 +11,15 @@ from twoscale.cli import options
 from twoscale.cli.application import Application
 from twoscale.cli.names import METHODS
 from twoscale.errors import TwoscaleError
-from twoscale_lab.cli.names import SCALES, STUDIES, ScaleOption
+from twoscale_lab.names import SCALES, STUDIES
+
+ScaleOption = Annotated[
+    str,
+    typer.Option(
+        help="paper, or small for a few minutes on two cores.",
+        autocompletion=options.one_of(SCALES),
+    ),
+]
 
 study_app = Application(
     help="Repeat the paper's experiments, and two beyond it.",
@@ -27,10 +35,10 @@ def list_(scale: ScaleOption = SCALES[0], json: options.Json = False) -> None:
       twoscale study list
     """
     from twoscale_lab.cli.study_display import show_studies
-    from twoscale_lab.study.catalogue import load_study, study_names
+    from twoscale_lab.study.catalogue import load_study
     from twoscale_lab.study.definition import get_scale
 
-    show_studies([load_study(name) for name in study_names()], get_scale(scale), json=json)
+    show_studies([load_study(name) for name in STUDIES], get_scale(scale), json=json)
 
 
 @study_app.add
@@ -91,14 +99,14 @@ def run(
     from twoscale.data.kinds import ContentKind
     from twoscale.methods.settings import parse_seeds
     from twoscale_lab.cli.study_display import show_outcomes, show_plans, write_plan
-    from twoscale_lab.study.catalogue import load_study, study_names
+    from twoscale_lab.study.catalogue import load_study
     from twoscale_lab.study.definition import get_scale
     from twoscale_lab.study.runner import run_studies
 
     for name in names:
         if name not in STUDIES:
             expect_kind(Path(name), ContentKind.YAML)
-    studies = [load_study(one) for one in (study_names() if names == ["all"] else names)]
+    studies = [load_study(one) for one in (STUDIES if names == ["all"] else names)]
     wanted: dict[str, Any] = {
         "seeds": None if seeds is None else parse_seeds(seeds),
         "only": tuple(only or ()),

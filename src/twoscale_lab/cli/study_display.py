@@ -20,7 +20,8 @@ from twoscale.cli.terminal import (
 )
 from twoscale.errors import TwoscaleError
 from twoscale.files import atomic_output, plain_json, write_json
-from twoscale_lab.study.catalogue import asked_cells, load_study, study_names
+from twoscale_lab.names import STUDIES
+from twoscale_lab.study.catalogue import asked_cells, load_study
 from twoscale_lab.study.definition import Scale, Study
 from twoscale_lab.study.folder import StudyFolder
 from twoscale_lab.study.leaderboard.standings import HEADINGS, NOTE, Standing, table_rows
@@ -240,9 +241,7 @@ def show_plans(
     """Print what each study would do."""
     folder = StudyFolder(out)
     elsewhere = Counter(
-        key
-        for name in study_names()
-        for key in {cell.key for cell in load_study(name).at(scale).cells()}
+        key for name in STUDIES for key in {cell.key for cell in load_study(name).at(scale).cells()}
     )
     plans = {}
     for study, cells in zip(studies, asked_cells(studies, scale, **wanted), strict=True):

@@ -31,7 +31,6 @@ from twoscale.report.page import PageTable
 from twoscale.report.picture import save_figure
 from twoscale.settings import Setting, defaults_of, settings_of
 from twoscale_lab.bench.measure import Comparison
-from twoscale_lab.cli.names import JSON_KEYS
 from twoscale_lab.report.charts import KINDS, error_time_chart
 from twoscale_lab.report.reproduce import reproduced
 from twoscale_lab.report.results import CaseResult, Studies, StudyResult, read_studies
@@ -133,7 +132,6 @@ class Documents:
             methods=METHODS,
             predictors=predictors(),
             kinds=KINDS,
-            json_keys=JSON_KEYS,
             sources=leaderboard().sources,
         )
         return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"

@@ -16,7 +16,8 @@ from twoscale.methods.recipes import METHODS, every_setting, resolve
 from twoscale.methods.settings import setting_text
 from twoscale.report.display import ABSENT, display, with_spread
 from twoscale.report.method_looks import method_title
-from twoscale_lab.study.catalogue import recorded_study, study_names
+from twoscale_lab.names import STUDIES
+from twoscale_lab.study.catalogue import recorded_study
 from twoscale_lab.study.definition import Study
 from twoscale_lab.study.field_file import read_fields
 from twoscale_lab.study.folder import read_record
@@ -329,7 +330,7 @@ def read_studies(folder: Path) -> Studies:
 def record_files(folder: Path) -> list[Path]:
     """Return the records of a study folder, or of a folder of records, in the studies' order."""
     place = folder / "records" if (folder / "records").is_dir() else folder
-    order = {name: position for position, name in enumerate(study_names())}
+    order = {name: position for position, name in enumerate(STUDIES)}
     return sorted(
         place.glob("*.json"), key=lambda path: (order.get(path.stem, len(order)), path.stem)
     )

@@ -10,9 +10,9 @@ from typing import Any
 
 from twoscale.errors import TwoscaleError, missing_extra, unknown_name
 from twoscale.files import read_text
+from twoscale_lab.names import SCALES, STUDIES
 from twoscale_lab.study.cells import Cell
-from twoscale_lab.study.definition import SCALES, Scale, Study, first_problem
-from twoscale_lab.study.yaml_text import parse_yaml
+from twoscale_lab.study.definition import Scale, Study, first_problem
 
 try:
     import yaml
@@ -23,17 +23,9 @@ except ImportError as error:
 _PACKAGED = files("twoscale_lab.study") / "definitions"
 _SMALL = files("twoscale_lab.study") / "small.yaml"
 
-
-@cache
-def study_names() -> list[str]:
-    """Return the names of the studies that come with the library, in their order."""
-    positions = {
-        path.name.removesuffix(".yaml"): yaml.safe_load(path.read_text(encoding="utf-8"))[
-            "position"
-        ]
-        for path in _PACKAGED.iterdir()
-    }
-    return sorted(positions, key=lambda name: positions[name])
+# Of a text with all its aliases written out; our largest study has 700 values, 6 levels deep.
+_VALUES = 100_000
+_DEPTH = 30
 
 
 def load_study(name: str) -> Study:
@@ -41,14 +33,14 @@ def load_study(name: str) -> Study:
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
         return _own_study(path)
-    if name not in study_names():
-        raise unknown_name("study", name, study_names(), also="; or give a YAML file")
+    if name not in STUDIES:
+        raise unknown_name("study", name, STUDIES, also="; or give a YAML file")
     return parse_study((_PACKAGED / f"{name}.yaml").read_text(encoding="utf-8"), name=name)
 
 
 def _own_study(path: Path) -> Study:
     study = parse_study(read_text(path), name=path.stem)
-    if study.name in study_names():  # its record would pass for that study's
+    if study.name in STUDIES:  # its record would pass for that study's
         raise TwoscaleError(
             f"{path} has the name of the study {study.name}: give it another one, such as "
             f"'name: my-{study.name}'"
@@ -58,12 +50,12 @@ def _own_study(path: Path) -> Study:
 
 def own_definition(study: Study) -> dict[str, Any]:
     """Return the entry `definition` of a record, which only a user's own study needs."""
-    return {} if study.name in study_names() else {"definition": study.model_dump(mode="json")}
+    return {} if study.name in STUDIES else {"definition": study.model_dump(mode="json")}
 
 
 def recorded_study(record: Mapping[str, Any]) -> Study | None:
     """Return the study of a record, at its scale; None if its definition is not known."""
-    if record["study"] in study_names():
+    if record["study"] in STUDIES:
         return load_study(record["study"]).at("small" if record["scale"] == "small" else "paper")
     if "definition" not in record:
         return None
@@ -128,3 +120,44 @@ def _merged(defaults: Mapping[str, Any], given: Any) -> dict[str, Any]:
         for name, value in given.items()
     }
     return {**defaults, **both}
+
+
+def parse_yaml(text: str, *, source: str) -> Any:
+    """Return what a YAML text holds; `source` is named when it is wrong.
+
+    With aliases, a few lines can stand for billions of values. The nodes are counted, aliases
+    included, before any value is constructed.
+    """
+    try:
+        loader = yaml.SafeLoader(text)
+        try:
+            node = loader.get_single_node()
+            _check_size(node, source)
+            return None if node is None else loader.construct_document(node)
+        finally:
+            loader.dispose()
+    except yaml.YAMLError as error:
+        raise TwoscaleError(f"{source} is not YAML: {' '.join(str(error).split())}") from error
+    except RecursionError as error:
+        raise TwoscaleError(f"{source} is nested too deeply") from error
+    except TwoscaleError:
+        raise
+    except (ValueError, OverflowError, TypeError) as error:  # numbers and dates that cannot be
+        raise TwoscaleError(f"{source} holds a wrong value: {error}") from error
+
+
+def _check_size(node: yaml.Node | None, source: str) -> None:
+    """Raise if a text is too large or nested too deeply, aliases written out."""
+    waiting = [] if node is None else [(node, 1)]
+    count = 0
+    while waiting:
+        one, depth = waiting.pop()
+        count += 1
+        if depth > _DEPTH:
+            raise TwoscaleError(f"{source} is nested too deeply: {_DEPTH} levels are the most")
+        if count > _VALUES:
+            raise TwoscaleError(f"{source} is too large: it stands for over {_VALUES:,} values")
+        if isinstance(one, yaml.SequenceNode):
+            waiting += [(value, depth + 1) for value in one.value]
+        elif isinstance(one, yaml.MappingNode):
+            waiting += [(value, depth + 1) for pair in one.value for value in pair]

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import product
 from math import prod
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from twoscale.errors import TwoscaleError, did_you_mean, missing_extra
 from twoscale.methods.recipes import every_setting
+from twoscale_lab.names import SCALES, Scale
 from twoscale_lab.study.cases import SAMPLES, Case
 from twoscale_lab.study.cells import Cell
 from twoscale_lab.study.protocol import Protocol, Seed, Size, Strict
@@ -21,9 +22,6 @@ try:
     from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 except ImportError as error:
     raise missing_extra(error.name or "pydantic", "lab") from error
-
-Scale = Literal["paper", "small"]
-SCALES: tuple[Scale, ...] = ("paper", "small")
 
 
 def get_scale(text: str) -> Scale:

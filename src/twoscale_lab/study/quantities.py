@@ -18,7 +18,6 @@ from twoscale.runtime.stages import (
     STAGES,
     TRANSFORM,
 )
-from twoscale_lab.study.statistics import learned_to_oracle
 
 CellRecord = Mapping[str, Any]
 Reader = Callable[[CellRecord], float | None]
@@ -178,7 +177,7 @@ def _stage_code(stage: str) -> Reader:
 
 def _learned_to_oracle(cell: CellRecord) -> float | None:
     mre, oracle = quantity(cell, "mre"), quantity(cell, "oracle_mre")
-    return None if mre is None else learned_to_oracle(mre, oracle)
+    return mre / oracle if mre is not None and oracle else None
 
 
 def _megabytes(cell: CellRecord) -> float | None:

@@ -46,12 +46,6 @@ def spread(values: Iterable[float]) -> Spread:
     return Spread(mean(listed), stdev(listed) if len(listed) > 1 else None, len(listed))
 
 
-def paired(values: Values, base: Values) -> list[tuple[float, float]]:
-    """Return (value, base value) for each seed that both have, in the seeds' order."""
-    seeds = sorted(values.keys() & base.keys())
-    return [(_finite(values[seed]), _finite(base[seed])) for seed in seeds]
-
-
 def _finite(value: float) -> float:
     if not math.isfinite(value):
         raise TwoscaleError(
@@ -81,50 +75,32 @@ def speed_up(value: float, base: float) -> float | None:
 
 def changes_by_seed(values: Values, base: Values, change: Change) -> list[float] | None:
     """Return the change within each common seed; None without one, or where one is undefined."""
-    found = [change(value, base_value) for value, base_value in paired(values, base)]
+    found = [change(value, base_value) for value, base_value in _paired(values, base)]
     defined = [one for one in found if one is not None]
     return defined if found and len(defined) == len(found) else None
 
 
-@dataclass(frozen=True)
-class Effect:
-    """The relative change from a base case to another, in both of its meanings."""
+def change_of_means(values: Values, base: Values) -> Spread | None:
+    """Return (v̄−b̄)/b̄ over common seeds; None without one, or for a zero base.
 
-    changes: Spread  # of the changes within each seed
-    change_of_means: float
-    seeds_below: int  # in how many seeds the value is below the base's
+    The mean of (v−b)/b differs from it where v/b varies much. The paper's paired effects and its
+    solver audit are such means; its effects along the loss ladder and over training sizes are
+    changes of means.
 
-
-def paired_effect(values: Values, base: Values) -> Effect | None:
-    """Return the change relative to `base` over common seeds; None without one, or for a zero base.
-
-    `changes.mean` is the mean over seeds of (v−b)/b, `change_of_means` is (v̄−b̄)/b̄. They differ
-    where v/b varies much. The paper's paired effects and its solver audit are the former; its
-    effects along the loss ladder and over training sizes are the latter.
-
-    >>> effect = paired_effect({0: 1.0, 1: 3.0}, {0: 2.0, 1: 4.0})
-    >>> effect.changes.mean, round(effect.change_of_means, 4), effect.seeds_below
-    (-0.375, -0.3333, 2)
+    >>> change_of_means({0: 1.0, 1: 3.0}, {0: 2.0, 1: 6.0})
+    Spread(mean=-0.5, deviation=None, seeds=2)
     """
-    changes = changes_by_seed(values, base, relative_change)
-    if changes is None:
+    pairs = _paired(values, base)
+    if not pairs or not all(b for _, b in pairs):
         return None
-    pairs = paired(values, base)
-    of_means = relative_change(mean(v for v, _ in pairs), mean(b for _, b in pairs))
-    if of_means is None:
-        return None
-    return Effect(spread(changes), of_means, sum(v < b for v, b in pairs))
+    change = relative_change(mean(v for v, _ in pairs), mean(b for _, b in pairs))
+    return None if change is None else Spread(change, None, len(pairs))
 
 
-def learned_to_oracle(learned: float, oracle: float | None) -> float | None:
-    """Return a surrogate's error as a multiple of its representation's own error.
-
-    None without a representation, and for one without error.
-
-    >>> learned_to_oracle(0.03, 0.01)
-    3.0
-    """
-    return learned / oracle if oracle else None
+def _paired(values: Values, base: Values) -> list[tuple[float, float]]:
+    """Return (value, base value) for each seed that both have, in the seeds' order."""
+    seeds = sorted(values.keys() & base.keys())
+    return [(_finite(values[seed]), _finite(base[seed])) for seed in seeds]
 
 
 @dataclass(frozen=True)
@@ -136,7 +112,7 @@ class Interval:
     upper: float | None
 
 
-def mean_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Interval:
+def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
     """Return Student's interval of the mean, v̄ ± t·s/√n with n−1 degrees of freedom.
 
     >>> found = mean_interval([2.0, 4.0], confidence=0.5)  # t is 1 here
@@ -150,7 +126,7 @@ def mean_interval(values: Sequence[float], *, confidence: float = CONFIDENCE) ->
     return Interval(found.mean, found.mean - half, found.mean + half)
 
 
-def implied_deviation(interval: Interval, seeds: int, *, confidence: float = CONFIDENCE) -> float:
+def implied_deviation(interval: Interval, seeds: int) -> float:
     """Return the standard deviation over `seeds` that gives their mean this Student's interval.
 
     >>> round(implied_deviation(mean_interval([2.0, 4.0, 9.0]), 3), 9) == round(stdev([2, 4, 9]), 9)
@@ -159,13 +135,11 @@ def implied_deviation(interval: Interval, seeds: int, *, confidence: float = CON
     if interval.lower is None or interval.upper is None or seeds < 2:
         raise TwoscaleError("a deviation needs an interval with bounds, of two seeds or more")
     half = (interval.upper - interval.lower) / 2
-    return half * math.sqrt(seeds) / _quantile(confidence, seeds - 1)
+    return half * math.sqrt(seeds) / _quantile(CONFIDENCE, seeds - 1)
 
 
 def _quantile(confidence: float, freedom: int) -> float:
     """Return the t that bounds the central `confidence` of Student's distribution."""
-    if not 0 < confidence < 1:
-        raise TwoscaleError(f"confidence is between 0 and 1, for example 0.9, not {confidence}")
     return float(scipy.stats.t.ppf((1 + confidence) / 2, freedom))
 
 
@@ -177,10 +151,6 @@ class PowerLaw:
     exponent: float
     exponent_error: float | None  # standard error; None for two points, which any law fits
     points: tuple[tuple[float, float], ...]  # (x, y) by growing x
-
-    def __call__(self, size: float) -> float:
-        """Return the law's value at a size."""
-        return self.coefficient * size**self.exponent
 
     def meets(self, other: PowerLaw) -> float | None:
         """Return the size at which two laws are equal, (a₂/a₁)^(1/(b₁−b₂)).
@@ -196,31 +166,15 @@ class PowerLaw:
             return None
         return math.exp(logs / slopes)
 
-    def extrapolate(
-        self, size: float, *, anchored: bool = False, confidence: float = CONFIDENCE
-    ) -> Interval:
-        """Return what the law says of a size that was not measured, and a prediction interval.
+    def extrapolate(self, size: float) -> float:
+        """Return what the law says of a larger size, from its largest measured one.
 
-        With n points, m of them the start of the extrapolation, and d the distance of log x from
-        their mean, the estimate is log ŷ = mean of the m values log y + slope·d. A new measurement
-        lies within log ŷ ± t·s·√(1 + 1/m + d·(d + 2·(x̄ₘ−x̄))/Σ(x−x̄)²), where x stands for log x,
-        s for the standard deviation of the residuals, and t has n−2 degrees of freedom. By default
-        all points are the start, and ŷ lies on the fitted line; `anchored`, those of the largest
-        size, as in the paper's projection. No interval covers that the law may end.
+        That is the geometric mean of the values there times (size / largest)^exponent, as in the
+        paper's projection; the fitted line may run beside the last measurement.
         """
-        logs, logs_of_values = np.log(self.points).T
-        start = logs == logs.max() if anchored else np.ones(len(logs), dtype=bool)
-        centre = float(logs[start].mean())
-        distance = _log(size) - centre
-        estimate = float(logs_of_values[start].mean()) + self.exponent * distance
-        if self.exponent_error is None:
-            return Interval(math.exp(estimate), None, None)
-        squares = float(np.square(logs - logs.mean()).sum())
-        noise = self.exponent_error * math.sqrt(squares)
-        lever = distance * (distance + 2 * (centre - float(logs.mean()))) / squares
-        wide = math.sqrt(1 + 1 / int(start.sum()) + lever)
-        half = _quantile(confidence, len(logs) - 2) * noise * wide
-        return Interval(*(math.exp(estimate + shift) for shift in (0.0, -half, half)))
+        largest, _ = self.points[-1]
+        logs = [math.log(value) for at, value in self.points if at == largest]
+        return math.exp(mean(logs)) * (size / largest) ** self.exponent
 
 
 def fit_power_law(points: Iterable[tuple[float, float]]) -> PowerLaw:
@@ -230,7 +184,7 @@ def fit_power_law(points: Iterable[tuple[float, float]]) -> PowerLaw:
     one size do.
 
     >>> law = fit_power_law([(1, 3), (2, 12), (4, 48)])
-    >>> round(law.coefficient, 6), round(law.exponent, 6), round(law(8), 6)
+    >>> round(law.coefficient, 6), round(law.exponent, 6), round(law.extrapolate(8), 6)
     (3.0, 2.0, 192.0)
     """
     ordered = tuple(sorted((float(x), float(y)) for x, y in points))
@@ -258,7 +212,6 @@ class Crossover:
     """Where one curve passes another."""
 
     at: float
-    between: tuple[float, float]  # the measured sizes on both sides
     below: bool  # whether the first curve is the lower one beyond
 
 
@@ -271,8 +224,8 @@ def crossovers(curve: Curve, other: Curve) -> list[Crossover]:
 
     >>> errors = {1000: 0.04, 4000: 0.01}
     >>> crossing, = crossovers(errors, dict.fromkeys(errors, 0.02))
-    >>> round(crossing.at), crossing.between, crossing.below
-    (2000, (1000, 4000), True)
+    >>> round(crossing.at), crossing.below
+    (2000, True)
     """
     sizes = sorted(curve.keys() & other.keys())
     gaps = [_log(curve[size]) - _log(other[size]) for size in sizes]
@@ -285,5 +238,5 @@ def crossovers(curve: Curve, other: Curve) -> list[Crossover]:
         low, high = sizes[start], sizes[start + 1]
         part = gaps[start] / (gaps[start] - gaps[start + 1])
         at = math.exp((1 - part) * _log(low) + part * _log(high))
-        found.append(Crossover(at, (low, high), below=gaps[end] < 0))
+        found.append(Crossover(at, below=gaps[end] < 0))
     return found

@@ -11,10 +11,11 @@ from tests.lab.study.synthetic import make_record, write_record
 from twoscale.errors import TwoscaleError
 from twoscale.report.axes import log_axis, panels, pareto_front
 from twoscale.report.picture import save_figure
+from twoscale_lab.names import STUDIES
 from twoscale_lab.report.charts import KINDS, check_kind, draw, error_time_chart
 from twoscale_lab.report.charts.style import styles
 from twoscale_lab.report.results import read_study
-from twoscale_lab.study.catalogue import load_study, study_names
+from twoscale_lab.study.catalogue import load_study
 
 METHODS = ("global", "local", "overlap", "refinement", "fno", "two-scale", "two-scale+A3")
 
@@ -141,7 +142,7 @@ def test_all_kinds_are_tried_and_say_what_they_show():
     assert all(kind.caption.endswith(".") for kind in KINDS.values())
 
 
-@pytest.mark.parametrize("name", study_names())
+@pytest.mark.parametrize("name", STUDIES)
 def test_every_figure_of_every_study_is_of_a_known_kind(name):
     for scale in ("paper", "small"):
         for figure in load_study(name).at(scale).figures:

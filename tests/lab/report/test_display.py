@@ -7,11 +7,12 @@ import pytest
 from twoscale.report import display
 from twoscale.report.axes import GREY, stage_look
 from twoscale.representation import Chain, pca_stages
-from twoscale_lab.study.catalogue import load_study, study_names
+from twoscale_lab.names import STUDIES
+from twoscale_lab.study.catalogue import load_study
 from twoscale_lab.study.quantities import TIMED, check_quantity, quantity
 
 
-@pytest.mark.parametrize("study", study_names())
+@pytest.mark.parametrize("study", STUDIES)
 def test_every_column_of_every_study_has_words_of_its_own(study):
     for table in load_study(study).tables:
         for name in table.columns:

@@ -9,13 +9,13 @@ import pytest
 from tests.lab.study.tiny import TEXT, tiny_study
 from twoscale import Surrogate, TwoscaleError
 from twoscale.domain.space import Space
+from twoscale_lab.names import STUDIES
 from twoscale_lab.study.catalogue import (
     asked_cells,
     load_study,
     own_definition,
     parse_study,
     recorded_study,
-    study_names,
 )
 from twoscale_lab.study.definition import SCALES
 from twoscale_lab.study.paper.published import paper_tables
@@ -35,10 +35,10 @@ CELLS = {  # the paper's number of runs, but for fewer seeds of the Fourier netw
 
 
 def test_the_studies_are_listed_in_the_papers_order():
-    assert study_names() == [*CELLS, "frontier", "beyond", "leaderboard"]
+    assert list(STUDIES) == [*CELLS, "frontier", "beyond", "leaderboard"]
 
 
-@pytest.mark.parametrize("name", study_names())
+@pytest.mark.parametrize("name", STUDIES)
 def test_each_cell_is_there_once(name):
     for scale in SCALES:
         cells = load_study(name).at(scale).cells()
@@ -62,7 +62,7 @@ def test_every_row_of_the_papers_tables_is_a_case(name):
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("name", study_names())
+@pytest.mark.parametrize("name", STUDIES)
 def test_every_case_can_be_fitted(name, scale):
     """The grids, ranks and numbers of samples are legal."""
     for cell in {cell.case: cell for cell in load_study(name).at(scale).cells()}.values():
@@ -77,7 +77,7 @@ def test_every_case_can_be_fitted(name, scale):
         surrogate.parts.operator().check(space, space, training)
 
 
-@pytest.mark.parametrize("name", study_names())
+@pytest.mark.parametrize("name", STUDIES)
 def test_columns_are_quantities_and_rows_name_cases(name):
     for scale in SCALES:
         study = load_study(name).at(scale)
@@ -93,13 +93,13 @@ def test_the_small_scale_names_its_own_cases():
 
 
 def test_the_small_scale_keeps_the_shape_of_a_study():
-    for name in study_names():
+    for name in STUDIES:
         study = load_study(name)
         assert len(study.at("small").rows()) == len(study.rows())
 
 
 def test_the_same_cells_of_different_studies_are_the_same():
-    keys = {name: {cell.key for cell in load_study(name).cells()} for name in study_names()}
+    keys = {name: {cell.key for cell in load_study(name).cells()} for name in STUDIES}
     assert len(keys["headline"] & keys["mechanism"]) == 20  # local, overlap, two-scale, + A3
     assert len(keys["headline"] & keys["svd-solver"]) == 15
     assert len(keys["sample-efficiency"] & keys["resolution"]) == 12

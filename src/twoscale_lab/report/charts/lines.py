@@ -236,9 +236,7 @@ def time_projection(
         drawn: list[float] = []
         for one in own:
             case, last = one.curve.cases[0], max(one.measured)
-            ahead = {
-                at: one.law.extrapolate(at, anchored=True).estimate for at in grids if at > last
-            }
+            ahead = {at: one.law.extrapolate(at) for at in grids if at > last}
             for origin, times in (("measured", one.measured), ("extrapolated", ahead)):
                 rows += [
                     CaseValue(case, quantity, time, more={"nodes per side": at, "origin": origin})

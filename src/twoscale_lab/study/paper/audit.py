@@ -16,7 +16,6 @@ from typing import Literal, get_args
 
 from twoscale.errors import TwoscaleError
 from twoscale_lab.study.statistics import (
-    CONFIDENCE,
     Change,
     Interval,
     Values,
@@ -89,9 +88,7 @@ class Audit:
     seeds: int
 
 
-def audit(
-    values: Values, base: Values, margin: Margin, *, confidence: float = CONFIDENCE
-) -> Audit | None:
+def audit(values: Values, base: Values, margin: Margin) -> Audit | None:
     """Return whether `values` are as good as `base` by a margin; None where no change is defined.
 
     The change is taken within each common seed: (v−b)/b, v−b, or b/v for a speed-up; so there is
@@ -101,7 +98,7 @@ def audit(
     changes = changes_by_seed(values, base, CHANGES[margin.kind])
     if changes is None:
         return None
-    change = mean_interval(changes, confidence=confidence)
+    change = mean_interval(changes)
     return Audit(change, margin, decide(change, margin), len(changes))
 
 

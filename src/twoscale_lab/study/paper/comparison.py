@@ -22,9 +22,9 @@ from twoscale_lab.study.statistics import (
     Interval,
     Spread,
     Values,
+    change_of_means,
     changes_by_seed,
     implied_deviation,
-    paired_effect,
     spread,
 )
 
@@ -113,10 +113,7 @@ class _Measured:
             return spread(values.values()) if values else None
         base = self.values(study, cell.against, metric)
         if cell.change == "of_means":
-            effect = paired_effect(values, base)
-            if effect is None:
-                return None
-            return Spread(effect.change_of_means, None, effect.changes.seeds)
+            return change_of_means(values, base)
         assert cell.change is not None  # a cell with `against` has one
         changes = changes_by_seed(values, base, CHANGES[cell.change])
         return None if changes is None else spread(changes)
