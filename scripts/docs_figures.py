@@ -43,7 +43,7 @@ from twoscale_lab.report.charts import draw as draw_chart
 from twoscale_lab.report.charts.leaderboard import standings_chart
 from twoscale_lab.report.results import read_study
 from twoscale_lab.study.folder import read_records
-from twoscale_lab.study.leaderboard.standings import standings
+from twoscale_lab.study.leaderboard.board import standings
 
 IMAGES = Path("docs/images")
 GALLERY = Path("docs/gallery.md")

@@ -17,10 +17,9 @@ from twoscale.files import WorkFolder
 from twoscale.runtime.tasks import Abandoned, Caller, called_by
 from twoscale.runtime.threads import one_thread
 from twoscale_lab.study.folder import StudyFolder
-from twoscale_lab.study.on_workers import RunGroup, run_groups
+from twoscale_lab.study.on_workers import RunGroup, Running, run_groups
 from twoscale_lab.study.planning import make_plan
 from twoscale_lab.study.runner import run_study
-from twoscale_lab.study.running import Running
 
 EPOCHS = 6
 FNO = TEXT.replace("local: {epochs: 2}", f"fno: {{epochs: {EPOCHS}, modes: 2, width: 4}}").replace(

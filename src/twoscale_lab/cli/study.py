@@ -163,7 +163,7 @@ def merge(
     from twoscale.cli.paths import expect_kind
     from twoscale.cli.terminal import say
     from twoscale.data.kinds import ContentKind
-    from twoscale_lab.study.merging import merge_folders
+    from twoscale_lab.study.folder import merge_folders
 
     for folder in folders:
         expect_kind(
@@ -218,8 +218,7 @@ def compare(
         write_csv,
     )
     from twoscale_lab.study.folder import read_records
-    from twoscale_lab.study.leaderboard.published import STUDY
-    from twoscale_lab.study.leaderboard.standings import measured_standings
+    from twoscale_lab.study.leaderboard.board import STUDY, measured_standings
     from twoscale_lab.study.paper.comparison import compare as compare_records
 
     expect_kind(

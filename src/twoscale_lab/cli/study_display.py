@@ -24,8 +24,8 @@ from twoscale_lab.names import STUDIES
 from twoscale_lab.study.catalogue import asked_cells, load_study
 from twoscale_lab.study.definition import Scale, Study
 from twoscale_lab.study.folder import StudyFolder
-from twoscale_lab.study.leaderboard.standings import HEADINGS, NOTE, Standing, table_rows
-from twoscale_lab.study.leaderboard.standings import summary as standings_summary
+from twoscale_lab.study.leaderboard.board import HEADINGS, NOTE, Standing, table_rows
+from twoscale_lab.study.leaderboard.board import summary as standings_summary
 from twoscale_lab.study.paper.comparison import ComparedValue, agreement, by_study
 from twoscale_lab.study.planning import Plan, make_plan
 from twoscale_lab.study.quantities import values_by_seed

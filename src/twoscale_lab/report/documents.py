@@ -47,8 +47,7 @@ from twoscale_lab.report.tables import (
     published_table,
     standings_table,
 )
-from twoscale_lab.study.leaderboard.published import STUDY, leaderboard
-from twoscale_lab.study.leaderboard.standings import Standing, standings_of, summary
+from twoscale_lab.study.leaderboard.board import STUDY, Standing, leaderboard, standings_of, summary
 
 _MARK = re.compile(r"<!-- (\w+): start -->\n.*?<!-- \1: end -->", re.DOTALL)
 _DEVICES = {"gpu": "One NVIDIA H200", "cpu": "Two CPU cores"}

@@ -19,10 +19,10 @@ from twoscale.report.method_looks import method_title
 from twoscale_lab.names import STUDIES
 from twoscale_lab.study.catalogue import recorded_study
 from twoscale_lab.study.definition import Study
-from twoscale_lab.study.field_file import read_fields
 from twoscale_lab.study.folder import read_record
 from twoscale_lab.study.paper.comparison import ComparedValue, compare
 from twoscale_lab.study.quantities import is_shared_time, values_by_seed
+from twoscale_lab.study.samples import read_fields
 from twoscale_lab.study.statistics import Spread, spread
 
 SCHEDULE = frozenset(name for name, setting in every_setting().items() if setting.schedule)

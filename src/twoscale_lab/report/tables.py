@@ -17,10 +17,10 @@ from twoscale_lab.report.results import (
     place_title,
 )
 from twoscale_lab.study.definition import Study, StudyTable
-from twoscale_lab.study.leaderboard.published import STUDY
-from twoscale_lab.study.leaderboard.standings import (
+from twoscale_lab.study.leaderboard.board import (
     HEADINGS,
     NOTE,
+    STUDY,
     Standing,
     standings_of,
     summary,

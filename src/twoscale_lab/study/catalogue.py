@@ -8,24 +8,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from twoscale.errors import TwoscaleError, missing_extra, unknown_name
+from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.files import read_text
 from twoscale_lab.names import SCALES, STUDIES
 from twoscale_lab.study.cells import Cell
-from twoscale_lab.study.definition import Scale, Study, first_problem
-
-try:
-    import yaml
-    from pydantic import ValidationError
-except ImportError as error:
-    raise missing_extra(error.name or "pydantic", "lab") from error
+from twoscale_lab.study.definition import Scale, Study
+from twoscale_lab.study.validation import ValidationError, first_problem, parse_yaml, yaml
 
 _PACKAGED = files("twoscale_lab.study") / "definitions"
 _SMALL = files("twoscale_lab.study") / "small.yaml"
-
-# Of a text with all its aliases written out; our largest study has 700 values, 6 levels deep.
-_VALUES = 100_000
-_DEPTH = 30
 
 
 def load_study(name: str) -> Study:
@@ -120,44 +111,3 @@ def _merged(defaults: Mapping[str, Any], given: Any) -> dict[str, Any]:
         for name, value in given.items()
     }
     return {**defaults, **both}
-
-
-def parse_yaml(text: str, *, source: str) -> Any:
-    """Return what a YAML text holds; `source` is named when it is wrong.
-
-    With aliases, a few lines can stand for billions of values. The nodes are counted, aliases
-    included, before any value is constructed.
-    """
-    try:
-        loader = yaml.SafeLoader(text)
-        try:
-            node = loader.get_single_node()
-            _check_size(node, source)
-            return None if node is None else loader.construct_document(node)
-        finally:
-            loader.dispose()
-    except yaml.YAMLError as error:
-        raise TwoscaleError(f"{source} is not YAML: {' '.join(str(error).split())}") from error
-    except RecursionError as error:
-        raise TwoscaleError(f"{source} is nested too deeply") from error
-    except TwoscaleError:
-        raise
-    except (ValueError, OverflowError, TypeError) as error:  # numbers and dates that cannot be
-        raise TwoscaleError(f"{source} holds a wrong value: {error}") from error
-
-
-def _check_size(node: yaml.Node | None, source: str) -> None:
-    """Raise if a text is too large or nested too deeply, aliases written out."""
-    waiting = [] if node is None else [(node, 1)]
-    count = 0
-    while waiting:
-        one, depth = waiting.pop()
-        count += 1
-        if depth > _DEPTH:
-            raise TwoscaleError(f"{source} is nested too deeply: {_DEPTH} levels are the most")
-        if count > _VALUES:
-            raise TwoscaleError(f"{source} is too large: it stands for over {_VALUES:,} values")
-        if isinstance(one, yaml.SequenceNode):
-            waiting += [(value, depth + 1) for value in one.value]
-        elif isinstance(one, yaml.MappingNode):
-            waiting += [(value, depth + 1) for pair in one.value for value in pair]

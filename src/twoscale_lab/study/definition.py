@@ -4,24 +4,79 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import product
 from math import prod
 from typing import Annotated, Any
 
-from twoscale.errors import TwoscaleError, did_you_mean, missing_extra
+from twoscale.errors import TwoscaleError, did_you_mean
 from twoscale.methods.recipes import every_setting
 from twoscale_lab.names import SCALES, Scale
-from twoscale_lab.study.cases import SAMPLES, Case
-from twoscale_lab.study.cells import Cell
-from twoscale_lab.study.protocol import Protocol, Seed, Size, Strict
+from twoscale_lab.study.cells import DATA_SEED, SAMPLES, Case, Cell, Data, make_cell
 from twoscale_lab.study.quantities import check_quantity
+from twoscale_lab.study.validation import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    Seed,
+    Size,
+    Strict,
+)
 
-try:
-    from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-except ImportError as error:
-    raise missing_extra(error.name or "pydantic", "lab") from error
+
+class Tests(Strict):
+    """Test fields of their own: how many, from which seed, and some of another distribution.
+
+    `outside` has the parameters of that distribution by problem.
+    """
+
+    samples: Size
+    seed: Seed = DATA_SEED + 1
+    outside: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+
+class Protocol(Strict):
+    """Settings that replace the library's defaults in every cell, and are in no case's name."""
+
+    settings: dict[str, dict[str, Any]] = Field(default_factory=dict)  # by method or predictor
+    finetuning: dict[str, Any] = Field(default_factory=dict)
+    fixed_steps: Size | None = None
+    problems: dict[str, dict[str, Any]] = Field(default_factory=dict)  # parameters, by problem
+    tests: Tests | None = None  # by default a tenth of each dataset
+
+    def cell(self, case: Case, seed: int) -> Cell:
+        """Return the cell of a case and a seed under this protocol.
+
+        The settings are those of the case's predictor if the protocol names it, else those of its
+        method that a fit with this predictor has.
+        """
+        predictor = case.settings.get("predictor")
+        given = self.settings.get(predictor or "", self.settings.get(case.method, {}))
+        if predictor is not None and predictor not in self.settings:
+            given = {name: value for name, value in given.items() if name in case.resolved}
+        cell = make_cell(
+            case,
+            seed,
+            settings=given,
+            finetuning=self.finetuning,
+            fixed_steps=self.fixed_steps,
+        )
+        cell = replace(cell, problem=self.problems.get(case.problem, {}))
+        return replace(cell, tests=self._test_data(cell))
+
+    def _test_data(self, cell: Cell) -> tuple[Data, ...]:
+        """Return the datasets that a cell is tested on, if they are not parts of its own."""
+        if self.tests is None:
+            return ()
+        if cell.finetuning is not None:
+            raise TwoscaleError(f"{cell.name}: a study with tests of its own has no fine-tuning")
+        own = cell.data._replace(samples=self.tests.samples, seed=self.tests.seed)
+        other = self.tests.outside.get(cell.case.problem)
+        if other is None:
+            return (own,)
+        return (own, own._replace(settings=tuple(sorted({**cell.problem, **other}.items()))))
 
 
 def get_scale(text: str) -> Scale:
@@ -39,12 +94,6 @@ Label = Annotated[str, Field(max_length=200)]
 
 _MOST_CELLS = 10_000
 _FIELD = re.compile(r"\{(?P<name>\w+)(:(?P<format>,?(\.\d)?[defg%]?))?\}")  # of a label
-
-
-def first_problem(error: ValidationError) -> str:
-    """Return the first thing that is wrong, and where it stands."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
 
 
 class CaseEntry(Strict):

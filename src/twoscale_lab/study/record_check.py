@@ -5,15 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from twoscale.errors import TwoscaleError, missing_extra
+from twoscale.errors import TwoscaleError
 from twoscale.methods.recipes import METHODS, resolve
-from twoscale_lab.study.definition import Scale, Seed, Size, StudyName, first_problem
-
-try:
-    from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-    from pydantic import model_validator as check
-except ImportError as error:
-    raise missing_extra(error.name or "pydantic", "lab") from error
+from twoscale_lab.study.definition import Scale, StudyName
+from twoscale_lab.study.validation import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    Seed,
+    Size,
+    ValidationError,
+    first_problem,
+    model_validator,
+)
 
 # Statistics square numbers and divide them by each other: beyond this they would overflow.
 _LARGEST = 1e100
@@ -80,7 +85,7 @@ class _Cell(_Part):
     model_bytes: Number | None = None
     processes: Size | None = None
 
-    @check(mode="after")
+    @model_validator(mode="after")
     def _check_settings(self) -> _Cell:
         if self.method in METHODS:
             resolve(self.method, self.settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import torch
 from torch import Tensor
 
 from twoscale.data import Dataset
+from twoscale.data.readers.npz import open_npz
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import slices
+from twoscale.files import atomic_output, open_file
 from twoscale.math.measures import median_sample
 from twoscale.math.spectra import radial_spectrum
 from twoscale.methods.roles import PLAIN_PATCHES
@@ -20,8 +23,47 @@ from twoscale.run import Run
 from twoscale.run.pairs import loaded_pairs
 from twoscale_lab.study.cells import Cell, Data
 from twoscale_lab.study.definition import Study
-from twoscale_lab.study.field_file import Fields, read_fields, write_field_file
 from twoscale_lab.study.folder import StudyFolder, read_record
+
+Fields = dict[str, np.ndarray]
+
+_LARGEST = 10**9  # bytes of all arrays; those of a study of the paper have 10**7
+_NUMBERS = "biuf"  # kinds of arrays: booleans, whole numbers, floats
+
+
+def read_fields(file: Path) -> Fields:
+    """Return the fields in a file, an empty mapping if there is no file."""
+    if not file.exists():
+        return {}
+    open_file(file).close()  # raises for a folder or a pipe
+    try:
+        with open_npz(file) as stored:
+            members = stored.archive.infolist()
+            if sum(member.file_size for member in members) > _LARGEST:  # before unpacking
+                raise ValueError("it is too large")
+            fields = {name: stored.values(name) for name in stored.names()}
+            if len(fields) < len(members):
+                raise ValueError("it holds something else than arrays")
+        for name, values in fields.items():
+            _check(name, values)
+    except Exception as error:  # on broken files NumPy and zipfile raise many kinds of errors
+        raise TwoscaleError(f"{file} is damaged: remove it and run the study again") from error
+    return fields
+
+
+def _check(name: str, values: np.ndarray) -> None:
+    """Raise unless `values` are numbers; the array of a sample is one finite number."""
+    if values.dtype.kind not in _NUMBERS:
+        raise TypeError(f"{name} is no array of numbers")
+    if name.endswith("/sample") and not (values.size == 1 and math.isfinite(values.item())):
+        raise ValueError(f"{name} is not one number")
+
+
+def write_field_file(file: Path, fields: Fields) -> None:
+    """Write the fields of a study in one step."""
+    with atomic_output(file, overwrite=True) as prepared, prepared.open("wb") as stream:
+        np.savez_compressed(stream, **fields)  # type: ignore[arg-type]
+
 
 _SEED = 0
 _KIND = "qualitative"  # of the figures that show fields

@@ -22,8 +22,7 @@ from twoscale.files import read_json
 from twoscale.runtime.texts import percent
 from twoscale.runtime.timing import now
 from twoscale.surrogate.options import resolve_device
-from twoscale_lab.study.cases import Case
-from twoscale_lab.study.cells import Cell, Data
+from twoscale_lab.study.cells import Case, Cell, Data
 from twoscale_lab.study.datasets import benchmark_options
 from twoscale_lab.study.fits import GroupWork, warm_up
 from twoscale_lab.study.folder import (

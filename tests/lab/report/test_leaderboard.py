@@ -9,7 +9,7 @@ from twoscale_lab.report.charts import draw
 from twoscale_lab.report.charts.leaderboard import standings_chart
 from twoscale_lab.report.results import read_study
 from twoscale_lab.report.study_page import write_report
-from twoscale_lab.study.leaderboard.standings import standings
+from twoscale_lab.study.leaderboard.board import standings
 
 
 def words(figure):

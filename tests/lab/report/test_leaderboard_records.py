@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from twoscale_lab.study.folder import read_records
-from twoscale_lab.study.leaderboard.standings import standings
+from twoscale_lab.study.leaderboard.board import standings
 
 FOLDER = Path(__file__).parents[3] / "results" / "study"
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from twoscale.data.split import largest_training
 from twoscale.files import write_json
-from twoscale_lab.study.cases import Case, parse_case
+from twoscale_lab.study.cells import Case, parse_case
 
 ENVIRONMENT = {
     "twoscale": "0.1.0",

@@ -4,8 +4,8 @@ import pytest
 
 from twoscale.errors import TwoscaleError
 from twoscale.run import Run
-from twoscale_lab.study.cases import Case
 from twoscale_lab.study.catalogue import load_study, parse_study
+from twoscale_lab.study.cells import Case
 from twoscale_lab.study.datasets import generation_seconds
 from twoscale_lab.study.folder import StudyFolder
 from twoscale_lab.study.quantities import quantity

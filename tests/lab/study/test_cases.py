@@ -3,7 +3,7 @@
 import pytest
 
 from twoscale.errors import TwoscaleError
-from twoscale_lab.study.cases import Case, parse_case
+from twoscale_lab.study.cells import Case, parse_case
 
 NAMES = [
     "poisson-128 two-scale",

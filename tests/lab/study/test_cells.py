@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from twoscale_lab.study import cells as module
-from twoscale_lab.study.cases import parse_case
-from twoscale_lab.study.cells import make_cell
+from twoscale_lab.study.cells import make_cell, parse_case
 
 BASE = parse_case("poisson-64 two-scale+A3", samples=1000)
 

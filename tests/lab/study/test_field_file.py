@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from twoscale import TwoscaleError
-from twoscale_lab.study import field_file
-from twoscale_lab.study.field_file import read_fields, write_field_file
+from twoscale_lab.study import samples
+from twoscale_lab.study.samples import read_fields, write_field_file
 
 HUGE = b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (%s,), }"
 
@@ -65,7 +65,7 @@ def test_a_hostile_file_is_told(content, tmp_path):
 
 
 def test_a_file_of_zeros_is_not_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr(field_file, "_LARGEST", 10**5)
+    monkeypatch.setattr(samples, "_LARGEST", 10**5)
     np.savez_compressed(tmp_path / "tiny.npz", a=np.zeros(10**5))
     with pytest.raises(TwoscaleError, match="is damaged"):
         read_fields(tmp_path / "tiny.npz")

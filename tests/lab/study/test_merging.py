@@ -5,8 +5,7 @@ import pytest
 from tests.lab.study.leaderboard.board import board_record
 from tests.lab.study.synthetic import ENVIRONMENT, make_record, write_record
 from twoscale.errors import TwoscaleError
-from twoscale_lab.study.folder import read_records
-from twoscale_lab.study.merging import merge_folders, merge_records
+from twoscale_lab.study.folder import merge_folders, merge_records, read_records
 
 HERE, THERE = "navier-stokes-64 *training=312", "navier-stokes-64 *training=1250"
 

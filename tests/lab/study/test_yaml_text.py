@@ -3,7 +3,7 @@
 import pytest
 
 from twoscale import TwoscaleError
-from twoscale_lab.study.catalogue import parse_yaml
+from twoscale_lab.study.validation import parse_yaml
 
 LEVELS = range(1, 12)
 

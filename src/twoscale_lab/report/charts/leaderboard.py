@@ -15,9 +15,14 @@ from twoscale.report.axes import GREY, chart_style, log_axis, new_figure, shared
 from twoscale_lab.report.charts.kinds import chart_kind
 from twoscale_lab.report.charts.values import CaseValue, CaseValues, Chart
 from twoscale_lab.report.results import StudyResult
-from twoscale_lab.study.leaderboard import published
-from twoscale_lab.study.leaderboard.published import PublishedError
-from twoscale_lab.study.leaderboard.standings import NOT_MEASURED, OURS, Standing, standings_of
+from twoscale_lab.study.leaderboard import board
+from twoscale_lab.study.leaderboard.board import (
+    NOT_MEASURED,
+    OURS,
+    PublishedError,
+    Standing,
+    standings_of,
+)
 
 _LOOKS = dict(
     zip(
@@ -58,7 +63,7 @@ def leaderboard(study: StudyResult) -> Chart:
 
 def _table(standings: Iterable[Standing]) -> CaseValues:
     """Return published and measured errors in percent, with their sources."""
-    sources, rows = published.leaderboard().sources, []
+    sources, rows = board.leaderboard().sources, []
     for one in standings:
         name, measure = one.benchmark.name, f"{one.benchmark.measure} error, %"
         for other in one.benchmark.published:

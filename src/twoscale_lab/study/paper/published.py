@@ -11,18 +11,20 @@ from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, Literal, TypeVar
 
-from twoscale.errors import TwoscaleError, missing_extra
-from twoscale_lab.study.cases import parse_case
-from twoscale_lab.study.definition import first_problem
+from twoscale.errors import TwoscaleError
+from twoscale_lab.study.cells import parse_case
 from twoscale_lab.study.paper.audit import Decision
 from twoscale_lab.study.quantities import check_quantity
-
-try:
-    import yaml
-    from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-    from pydantic import model_validator as check
-except ImportError as error:
-    raise missing_extra(error.name or "pydantic", "lab") from error
+from twoscale_lab.study.validation import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    Strict,
+    ValidationError,
+    first_problem,
+    model_validator,
+    yaml,
+)
 
 _FOLDER = files("twoscale_lab.study") / "paper"
 _EXPLANATIONS = "explanations"
@@ -41,11 +43,7 @@ Deviation = Annotated[float, Field(ge=0)]
 Change = Literal["relative", "of_means", "absolute", "speed_up"]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class PaperAudit(_Strict):
+class PaperAudit(Strict):
     """What the paper's equivalence audit says about a change."""
 
     interval: tuple[float, float]  # of the mean change, at 90 %
@@ -53,7 +51,7 @@ class PaperAudit(_Strict):
     decision: Decision
 
 
-class PaperCell(_Strict):
+class PaperCell(Strict):
     """Some quantities of a case; or, with `against`, how they change from that case to this one."""
 
     case: CaseName
@@ -63,7 +61,7 @@ class PaperCell(_Strict):
     values: dict[QuantityName, tuple[float, Deviation | None]] = Field(min_length=1)
     audit: dict[str, PaperAudit] = Field(default_factory=dict)
 
-    @check(mode="after")
+    @model_validator(mode="after")
     def _complete(self) -> PaperCell:
         if (self.against is None) != (self.change is None):
             raise TwoscaleError(f"{self.case}: 'against' and 'change' go together")
@@ -77,7 +75,7 @@ class PaperCell(_Strict):
         return self.case if self.against is None else f"{self.case} against {self.against}"
 
 
-class PaperTable(_Strict):
+class PaperTable(Strict):
     """One table: the study that repeats it, what it shows, its numbers.
 
     `number` is the table's number in the paper; numbers of the text have none. `printed_to` is the
@@ -92,7 +90,7 @@ class PaperTable(_Strict):
     cells: list[PaperCell] = Field(min_length=1)
 
 
-class Explanation(_Strict):
+class Explanation(Strict):
     """Why rows of a comparison have a verdict: patterns of their table, cell and metric."""
 
     table: str = "*"
@@ -102,7 +100,7 @@ class Explanation(_Strict):
     because: str = Field(min_length=1)
 
 
-class _Explanations(_Strict):
+class _Explanations(Strict):
     explanations: list[Explanation]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from tests.lab.study.synthetic import ENVIRONMENT
 from twoscale_lab.study.catalogue import load_study
 from twoscale_lab.study.cells import Cell
-from twoscale_lab.study.leaderboard.published import STUDY
+from twoscale_lab.study.leaderboard.board import STUDY
 
 _FACTORS = {
     "search": 0.5,

@@ -4,7 +4,7 @@ import pytest
 
 from twoscale.problems import make_problem
 from twoscale_lab.study.catalogue import load_study
-from twoscale_lab.study.leaderboard.published import STUDY, Leaderboard, leaderboard
+from twoscale_lab.study.leaderboard.board import STUDY, Leaderboard, leaderboard
 
 
 def test_the_study_measures_every_benchmark_by_every_method():

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.lab.study.leaderboard.board import board_record
-from twoscale_lab.study.leaderboard.standings import (
+from twoscale_lab.study.leaderboard.board import (
     measured_standings,
     standings,
     summary,

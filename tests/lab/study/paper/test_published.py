@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 import pytest
 
 from twoscale.errors import TwoscaleError
-from twoscale_lab.study.cases import parse_case
+from twoscale_lab.study.cells import parse_case
 from twoscale_lab.study.paper.published import (
     Explanation,
     PaperTable,
