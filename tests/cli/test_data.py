@@ -44,13 +44,6 @@ def test_import_of_channels_parameters_and_periodic_axes(twoscale, arrays, tmp_p
     assert any(finding["message"].startswith("parameter 'nu'") for finding in checked)
 
 
-def test_import_of_parameters_alone(twoscale, arrays, tmp_path):
-    given = ("--parameters", "nu", "--output", "line", "--out", tmp_path / "d")
-    outcome = twoscale("import", arrays, *given)
-    assert "11 pairs of 1 parameter to 1x12 fields" in outcome.out
-    assert Dataset(tmp_path / "d").arrays == ("parameters", "output")
-
-
 def test_channels_that_may_be_last_are_asked_about(twoscale, arrays, tmp_path):
     command = ("import", arrays, "--input", "last", "--output", "p", "--out", tmp_path / "d")
     refused(twoscale(*command), "8 channels of 9x2", "(axes nhw,nhwc)")
@@ -105,23 +98,6 @@ def test_parameters_of_a_problem_are_stored_with_its_data(twoscale, tmp_path):
     assert outcome.status == 0
     problem = Dataset(tmp_path / "d").problem
     assert (problem.high, problem.medium.alpha) == (100.0, 3.0)
-    assert twoscale("check", tmp_path / "d").status == 0
-
-
-@pytest.mark.parametrize(
-    ("problem", "options", "fields"),
-    [
-        ("helmholtz", ("--resolution", 17, "--set", "frequency=100"), "17x17"),
-        ("navier-stokes", (), "64px64p"),
-        ("darcy-fno", ("--set", "nodes=43", "--resolution", 22), "22x22"),
-        ("cno-poisson", ("--set", "waves=20"), "64x64"),
-        ("cno-wave", ("--set", "waves=32"), "64x64"),
-    ],
-)
-def test_benchmarks_are_generated_and_sound(twoscale, tmp_path, problem, options, fields):
-    made = (*options, "--samples", 3, "--device", "cpu", "--out", tmp_path / "d")
-    outcome = twoscale("generate", problem, *made)
-    assert f"{problem}: 3 pairs of {fields} fields in" in outcome.out
     assert twoscale("check", tmp_path / "d").status == 0
 
 

@@ -44,12 +44,6 @@ def test_json_and_quiet(run_folder, twoscale, tmp_path):
     assert done.out == f"{path}\n"
 
 
-def test_a_saved_surrogate(run_folder, twoscale, tmp_path):
-    Surrogate.load(run_folder, device="cpu").save(tmp_path / "saved")
-    done = twoscale("export", tmp_path / "saved", tmp_path / "model.pt2", "--json")
-    assert json.loads(done.out)["metadata"]["mean_relative_l2"] == {}
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -9,9 +9,8 @@ import torch
 
 from tests.cli.outcome import refused
 from tests.data.readers import written
-from tests.data.readers.written import NESTED, WRITERS
 from twoscale import Surrogate
-from twoscale.data import Dataset, FileDataset, Reading, load_fields, open_data
+from twoscale.data import Dataset, Reading, open_data
 from twoscale.run import fit_run
 
 SAMPLES = 30
@@ -90,21 +89,6 @@ def test_from_a_file_to_a_prediction(twoscale, done, pair, tmp_path):
     refused(twoscale("evaluate", run), *words)
 
 
-@pytest.mark.parametrize("write", WRITERS, ids=lambda write: write.__name__)
-def test_predictions_from_every_format(done, fitted, pair, tmp_path, write):
-    """The axes of the training file are those of the same arrays in files without names."""
-    path = write(tmp_path, **pair)
-    prefix = NESTED.get(write.__name__, "")
-    named = write.__name__ in ("netcdf4", "netcdf3", "xarray_zarr", "xarray_zarr_2") or (
-        write.__name__ in ("transposed_netcdf", "images", "pages")
-    )
-    extra = ("--input", f"{prefix}a") if prefix else ()
-    extra += () if named else ("--axes", "nhw")
-    done("predict", fitted, path, *extra, "--out", tmp_path / "out.npy")
-    expected = Surrogate.load(fitted).predict(pair["a"].astype(np.float32))
-    np.testing.assert_allclose(np.load(tmp_path / "out.npy"), expected, rtol=1e-4, atol=1e-4)
-
-
 def test_a_run_remembers_names_and_axes(twoscale, done, fitted, pair, tmp_path):
     moved = {name: np.moveaxis(one, 0, 2)[..., :7] for name, one in pair.items()}
     file = written.hdf5(tmp_path, **moved, other=moved["a"])
@@ -164,44 +148,10 @@ def test_times_of_a_file(done, pair, tmp_path):
     np.testing.assert_allclose(np.load(tmp_path / "p.npy"), u[:, -1], rtol=1e-2, atol=1e-2)
 
 
-def test_a_file_is_fitted_out_of_core_as_in_memory(pair, tmp_path):
-    file = written.hdf5(tmp_path, **pair)
-    settings = {"predictor": "affine"}
-    made = [
-        fit_run(
-            open_data(file, Reading()), tmp_path / name, method="global", settings=settings, **more
-        )
-        for name, more in (("in", {}), ("out", {"memory": 10_000}))
-    ]
-    predicted = [run.surrogate.predict(pair["a"][:5]) for run in made]
-    np.testing.assert_allclose(*predicted, rtol=1e-3, atol=1e-3)
-
-
-def test_files_in_doubt_are_not_fitted(twoscale, pair, tmp_path):
-    moved = {name: np.moveaxis(one[:, :12, :12], 0, 2) for name, one in pair.items()}
-    file = written.npz(tmp_path, **moved)
-    outcome = twoscale("fit", file, "--out", tmp_path / "run")
-    refused(outcome, "12 samples of 12x30 (axes nhw)", "30 samples of 12x12 (axes hwn)")
-    (tmp_path / "f.npz").unlink()
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_options_of_files_are_not_for_datasets(twoscale, data, run_folder, tmp_path):
     words = ("is a dataset, whose arrays and axes are settled",)
     refused(twoscale("fit", data, "--axes", "nhw", "--out", tmp_path / "r"), *words)
     refused(twoscale("evaluate", run_folder, "--data", data, "--input", "a"), *words)
-
-
-def test_the_identity_of_files(pair, tmp_path):
-    file = written.npz(tmp_path, **pair)
-    first = FileDataset(file, Reading())
-    assert FileDataset(file, Reading()).identity == first.identity
-    assert FileDataset(file, Reading.of(axes="nhw")).identity == first.identity
-    assert FileDataset(file, Reading.of(select="0:20")).identity != first.identity
-    x, _, _ = load_fields(file)
-    assert np.array_equal(first.hold().load("input", range(SAMPLES))[:, 0].numpy(), x)
-    written.npz(tmp_path, **(pair | {"u": pair["u"] + 1e-3}))
-    assert FileDataset(file, Reading()).identity != first.identity
 
 
 def test_a_fit_on_a_file_ends_with_commands_that_run(done, pair, tmp_path, monkeypatch):

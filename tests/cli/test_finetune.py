@@ -58,11 +58,6 @@ def test_finetune_writes_a_run_with_its_base(twoscale, run_folder, tmp_path):
     assert evaluated["mre"] == metrics["mre"]
 
 
-def test_json(twoscale, run_folder, tmp_path):
-    arguments = ("--objective", "A1", "--epochs", 1, "--out", tmp_path / "t", "--json")
-    assert "mre" in json.loads(twoscale("finetune", run_folder, *arguments).out)
-
-
 @pytest.mark.parametrize("method", ["fno", "refinement"])
 def test_not_a_pca_surrogate(twoscale, data, tmp_path, monkeypatch, method):
     fit_run(Dataset(data), tmp_path / "r", method=method, settings=TINY[method])
@@ -74,19 +69,6 @@ def test_not_a_pca_surrogate(twoscale, data, tmp_path, monkeypatch, method):
     assert [path.name for path in tmp_path.iterdir()] == ["r"]
 
 
-def test_flux_of_poisson(twoscale, run_folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(Dataset, "read", None)
-    outcome = twoscale("finetune", run_folder, "--objective", "flux", "--out", tmp_path / "t")
-    refused(outcome, "the flux of poisson is its normal derivative", "A3")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_single_patch(twoscale, data, tmp_path):
-    settings = {"patches": 1, **TINY["local"]}
-    fit_run(Dataset(data), tmp_path / "r", method="local", settings=settings)
-    refused(twoscale("finetune", tmp_path / "r", "--out", tmp_path / "t"), "has no seams", "A1")
-
-
 @pytest.mark.parametrize("place", ["a", "a/../a", "."])
 def test_a_run_is_not_replaced_by_its_own_fine_tuning(twoscale, run_folder, tmp_path, place):
     shutil.copytree(run_folder, tmp_path / "a")
@@ -94,19 +76,6 @@ def test_a_run_is_not_replaced_by_its_own_fine_tuning(twoscale, run_folder, tmp_
     outcome = twoscale("finetune", tmp_path / "a", "--out", tmp_path / place, "--overwrite")
     refused(outcome, "holds the run that is fine-tuned", "choose another path")
     assert contents(tmp_path) == before
-
-
-def test_tuning_twice_is_cumulative(twoscale, run_folder, tmp_path):
-    first, second = tmp_path / "1", tmp_path / "2"
-    for start, out in ((run_folder, first), (first, second)):
-        outcome = twoscale("finetune", start, *AT_ONCE, "--out", out)
-        assert outcome.status == 0, outcome.err
-    assert read(second, "config")["base"] == read(first, "config")["hash"]
-    before, after = (read(run, "metrics")["timings"] for run in (first, second))
-    for stage in ("finetune_prepare", "finetuning"):
-        assert after[stage] > before[stage] > 0
-    assert after["training"] == before["training"]
-    assert after["total"] == pytest.approx(sum(after.values()) - after["total"])
 
 
 def test_the_hash_is_of_the_plan_and_not_of_the_weights(run_folder, tmp_path, monkeypatch):
@@ -168,17 +137,6 @@ def test_a_dataset_of_an_unknown_problem(twoscale, run_folder, unknown_data, tmp
     assert read(tmp_path / "t", "manifest")["problem"] is None
 
 
-def test_unknown_objective(twoscale, run_folder, tmp_path):
-    outcome = twoscale("finetune", run_folder, "--objective", "A6", "--out", tmp_path / "t")
-    refused(outcome, "objective must be one of A1, A2, A3, A4, A5, flux", "A6")
-
-
-def test_a_warm_up_that_never_ends(twoscale, run_folder, tmp_path):
-    outcome = twoscale("finetune", run_folder, "--epochs", 5, "--out", tmp_path / "t")
-    refused(outcome, "at least 6 epochs", "warm-up")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_without_its_dataset(twoscale, run_folder, tmp_path):
     copy = tmp_path / "run"
     shutil.copytree(run_folder, copy)
@@ -187,19 +145,3 @@ def test_without_its_dataset(twoscale, run_folder, tmp_path):
     (copy / "config.json").write_text(json.dumps(config))
     write_sums(copy)
     refused(twoscale("finetune", copy, "--out", tmp_path / "t"), "gone.zarr does not exist")
-
-
-def test_dataset_on_another_grid(twoscale, run_folder, tmp_path):
-    other = tmp_path / "o.zarr"
-    made = ("--resolution", 24, "--samples", 20, "--out", other)
-    assert twoscale("generate", "poisson", *made).status == 0
-    outcome = twoscale("finetune", run_folder, "--data", other, "--out", tmp_path / "t")
-    refused(outcome, "fitted on inputs of 16x16 fields", "24x24")
-    assert not list(tmp_path.glob("t*"))
-
-
-def test_residual_without_a_known_problem(twoscale, unknown_data, tmp_path):
-    fitted = ("--method", "local", "--set", "epochs=1", "--out", tmp_path / "r")
-    assert twoscale("fit", unknown_data, *fitted).status == 0
-    outcome = twoscale("finetune", tmp_path / "r", "--objective", "A5", "--out", tmp_path / "t")
-    refused(outcome, "the residual objective needs a known problem")

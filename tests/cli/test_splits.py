@@ -104,23 +104,6 @@ def test_searches_and_seeds_are_split_alike(twoscale, data, other, tmp_path):
     assert split_of(tmp_path / "s" / "seed-1") == [60, 30, 30, 30]
 
 
-@pytest.mark.parametrize(
-    ("split", "words"),
-    [
-        ("0.5/0.2/0.2", "sum to 0.9"),
-        ("80/10/10", "percent or numbers of samples: write 0.8/0.1/0.1"),
-        ("100/20/10", "asks for 130 of 120 samples"),
-        ("0/0.5/0.5", "leaves 0 for training"),
-        ("half", "is no split: give training/validation/test as shares such as 0.8/0.1/0.1"),
-        ("0.5/-0.5/1", "is no split"),
-    ],
-)
-def test_other_splits_are_refused(twoscale, data, tmp_path, split, words):
-    outcome = twoscale("fit", data, "--split", split, *AFFINE, "--out", tmp_path / "r")
-    refused(outcome, words)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_wrong_pairs_of_datasets_are_refused(twoscale, data, other, tmp_path):
     test, out = ("--test", other / "d.zarr"), ("--out", tmp_path / "r")
     refused(twoscale("fit", *out), "on one dataset, got 0: name it as DATA or with --train")
@@ -134,26 +117,6 @@ def test_wrong_pairs_of_datasets_are_refused(twoscale, data, other, tmp_path):
 
 
 # Ranks
-
-
-def test_one_channel_with_and_without_its_axis(twoscale, data, other, run_folder, tmp_path):
-    names = ("--input", "input", "--output", "output", "--problem", "poisson")
-    channels = tmp_path / "c.zarr"
-    assert twoscale("import", other / "f.npz", *names, "--out", channels).status == 0
-    plain = json.loads(twoscale("evaluate", run_folder, "--data", other / "d.zarr", "--json").out)
-    assert plain["measured_on"] == "all"
-    found = twoscale("evaluate", run_folder, "--data", channels, "--json")
-    assert json.loads(found.out)["mre"] == pytest.approx(plain["mre"], rel=1e-4)
-    x = Dataset(channels).read("input", 0, 3)
-    results = {}
-    for name, fields in (("four", x), ("three", x[:, 0]), ("two", x[0, 0]), ("one", x[0])):
-        np.save(tmp_path / "x.npy", fields)
-        out = tmp_path / f"{name}.npy"
-        assert twoscale("predict", run_folder, tmp_path / "x.npy", "--out", out).status == 0
-        results[name] = np.load(out)
-    assert [one.shape for one in results.values()] == [(3, 16, 16)] * 2 + [(16, 16), (1, 16, 16)]
-    for one in results.values():
-        np.testing.assert_allclose(one.reshape(-1, 16, 16)[0], results["three"][0], atol=1e-5)
 
 
 # Grids

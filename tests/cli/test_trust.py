@@ -209,28 +209,3 @@ def test_a_level_without_radii(twoscale, darcy_run, media, tmp_path):
 def test_amounts_out_of_range(twoscale, darcy_run, media, tmp_path, options, words):
     refused(predict(twoscale, darcy_run, tmp_path, *options), words)
     assert names(tmp_path) == ["x.npy"]
-
-
-@pytest.mark.parametrize("option", [("--certify",), ("--polish", 1)])
-def test_coefficients_that_are_not_positive(twoscale, darcy_run, media, tmp_path, option):
-    media[7, 3, 3] = -1.0
-    np.save(tmp_path / "x.npy", media)
-    words = ("coefficient that is positive everywhere", "-1")
-    refused(predict(twoscale, darcy_run, tmp_path, *option), *words)
-    assert names(tmp_path) == ["x.npy"]
-
-
-def test_a_surrogate_without_a_problem(twoscale, media, tmp_path):
-    surrogate = Surrogate("global", predictor="affine", device="cpu")
-    surrogate.fit(media, media).save(tmp_path / "s")
-    refused(predict(twoscale, tmp_path / "s", tmp_path, "--certify"), "is not known")
-    assert names(tmp_path) == ["s", "x.npy"]
-
-
-def test_a_problem_that_is_not_elliptic(twoscale, media, tmp_path):
-    surrogate = Surrogate("global", predictor="affine", problem="cno-wave", device="cpu")
-    fields = np.random.default_rng(0).standard_normal((20, 26, 26))
-    np.save(tmp_path / "x.npy", fields)
-    surrogate.fit(fields, fields).save(tmp_path / "s")
-    refused(predict(twoscale, tmp_path / "s", tmp_path, "--certify"), "got cno-wave")
-    assert names(tmp_path) == ["s", "x.npy"]

@@ -8,6 +8,7 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from typing import TYPE_CHECKING, Any, TextIO
 
 from twoscale.errors import missing_extra
@@ -110,14 +111,16 @@ def _console(width: int | None) -> Console:
         from rich.console import Console
     except ImportError as error:
         raise missing_extra(error.name or "rich", "cli") from error
-    return Console(width=width or _UNLIMITED, markup=False, highlight=False, emoji=False)
+    look: dict[str, Any] = {"markup": False, "highlight": False, "emoji": False}
+    terminal = sys.stdout.isatty()  # which rich does not write to: it would end where nobody reads
+    return Console(file=StringIO(), force_terminal=terminal, width=width or _UNLIMITED, **look)
 
 
 def _rendered(console: Console, content: RenderableType) -> str:
     """Return the text of something of rich's, without spaces at the ends of its lines."""
-    with console.capture() as captured:
-        console.print(content)
-    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+    console.print(content)
+    assert isinstance(console.file, StringIO)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
 
 
 def _table(
