@@ -30,13 +30,13 @@ def test_it_serves_until_it_is_stopped(run_folder):
         answer = httpx.post(url, json={"fields": x.tolist()}, timeout=WAIT)
         expected = Surrogate.load(run_folder, device="cpu").predict(x)
         np.testing.assert_allclose(answer.json()["fields"], expected, rtol=1e-4, atol=1e-6)
-        assert httpx.post(url, json={}, timeout=WAIT).status_code == 422
+        assert httpx.post(url, json={}, timeout=WAIT).status_code == 400
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=WAIT)
     assert process.returncode == 0
     assert [model["name"] for model in started["models"]] == ["forward"]
     (line,) = err.splitlines()  # what was wrong with the second request
-    assert "POST /predict: 422" in line
+    assert "POST /predict: 400" in line
 
 
 @pytest.fixture

@@ -92,15 +92,15 @@ def test_parameters_beside_fields_and_alone():
         np.testing.assert_allclose(found, both.predict(x[:2], parameters=p[:2]), rtol=1e-5)
         answer = post(server, npy(p[:2]), NPY, "/predict?model=alone")
         np.testing.assert_allclose(array(answer), alone.predict(None, parameters=p[:2]))
-        refused(post(server, npy(x[:2]), NPY, "/predict?model=both"), 422, "send application/json")
-        refused(post(server, content | {"parameters": [[1.0]] * 2}), 422, "2 parameters", "got 1")
-        refused(post(server, {"fields": x[:2].tolist()}), 422, "name a model", "both, alone")
-        refused(post(server, content | {"model": "bth"}), 404, "did you mean both?")
+        refused(post(server, npy(x[:2]), NPY, "/predict?model=both"), 400, "send application/json")
+        refused(post(server, content | {"parameters": [[1.0]] * 2}), 400, "2 parameters", "got 1")
+        refused(post(server, {"fields": x[:2].tolist()}), 400, "name a model", "both, alone")
+        refused(post(server, content | {"model": "bth"}), 400, "did you mean both?")
 
 
 def test_fields_on_another_grid(server, surrogate, inputs):
     coarse = inputs[:, ::2, ::2]
-    refused(post(server, npy(coarse), NPY), 422, "8x8 fields", "resample")
+    refused(post(server, npy(coarse), NPY), 400, "8x8 fields", "resample")
     expected = surrogate.predict(coarse, resample=True)
     found = array(post(server, npy(coarse), NPY, "/predict?resample=true"))
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
@@ -108,14 +108,14 @@ def test_fields_on_another_grid(server, surrogate, inputs):
     for content, path in [(asked | {"resample": True}, ""), (asked, "?resample=true")]:
         answer = post(server, content, path="/predict" + path).json()
         np.testing.assert_allclose(answer["fields"], expected, rtol=1e-5, atol=1e-7)
-    refused(post(server, npy(coarse), NPY, "/predict?resample=1"), 422, "true or false")
+    refused(post(server, npy(coarse), NPY, "/predict?resample=1"), 400, "true or false")
 
 
 def test_values_that_the_surrogate_cannot_read():
     x = np.random.default_rng(0).random((40, 8, 8)) + 0.5
     surrogate = make("global", predictor="affine", input_transform="log")
     with Server([ServedModel(surrogate.fit(x, x.cumsum(1)))], port=0) as server:
-        refused(post(server, npy(-x[:1]), NPY), 422, "positive")
+        refused(post(server, npy(-x[:1]), NPY), 400, "positive")
         content = {"name": "forward", "input": [(-x[0]).flatten().tolist()]}
         answer = post(server, content, path="/Evaluate")
         refused(answer, 400, "positive")
@@ -156,21 +156,21 @@ NAN = np.full((1, 16, 16), np.nan)
         ("[" * 100_000, 400, ["nested too deeply"]),
         ('{"fields": [[NaN]]}', 400, ["NaN is not a number of JSON"]),
         ('{"fields": [[1e999]]}', 400, ["beyond all numbers"]),
-        ({}, 422, ["give input fields"]),
-        ({"field": [[1.0]]}, 422, ["did you mean fields?"]),
-        ({"fields": 3}, 422, ["nested lists of numbers"]),
-        ({"fields": []}, 422, ["not empty"]),
-        ({"fields": [[1.0, 2.0], [3.0]]}, 422, ["differ in shape"]),
-        ({"fields": [[True] + [1.0] * 15] * 16}, 422, ["nested lists of numbers"]),
-        ({"fields": [[{}] * 16] * 16}, 422, ["nested lists of numbers"]),
-        ({"fields": [[1.0] * 15] * 16}, 422, ["16x16 fields", "16x15"]),
-        ({"fields": [[[[1.0] * 16] * 16] * 2]}, 422, ["16x16 fields", "2x16x16"]),
-        ({"fields": [[1e300] * 16] * 16}, 422, ["NaN or infinite"]),
-        ({"fields": [[0.0] * 16] * 16, "parameters": [[1.0]]}, 422, ["no parameters"]),
-        ({"fields": [[0.0] * 16] * 16, "assess": 1}, 422, ["true or false"]),
-        ({"fields": [[0.0] * 16] * 16, "assess": True, "level": 2}, 422, ["between 0 and 1"]),
-        ({"fields": [[0.0] * 16] * 16, "assess": True, "level": 0.9999}, 422, ["calibration"]),
-        ({"fields": [[0.0] * 16] * 16, "model": "other"}, 404, ["no model is called 'other'"]),
+        ({}, 400, ["give input fields"]),
+        ({"field": [[1.0]]}, 400, ["did you mean fields?"]),
+        ({"fields": 3}, 400, ["nested lists of numbers"]),
+        ({"fields": []}, 400, ["not empty"]),
+        ({"fields": [[1.0, 2.0], [3.0]]}, 400, ["differ in shape"]),
+        ({"fields": [[True] + [1.0] * 15] * 16}, 400, ["nested lists of numbers"]),
+        ({"fields": [[{}] * 16] * 16}, 400, ["nested lists of numbers"]),
+        ({"fields": [[1.0] * 15] * 16}, 400, ["16x16 fields", "16x15"]),
+        ({"fields": [[[[1.0] * 16] * 16] * 2]}, 400, ["16x16 fields", "2x16x16"]),
+        ({"fields": [[1e300] * 16] * 16}, 400, ["NaN or infinite"]),
+        ({"fields": [[0.0] * 16] * 16, "parameters": [[1.0]]}, 400, ["no parameters"]),
+        ({"fields": [[0.0] * 16] * 16, "assess": 1}, 400, ["true or false"]),
+        ({"fields": [[0.0] * 16] * 16, "assess": True, "level": 2}, 400, ["between 0 and 1"]),
+        ({"fields": [[0.0] * 16] * 16, "assess": True, "level": 0.9999}, 400, ["calibration"]),
+        ({"fields": [[0.0] * 16] * 16, "model": "other"}, 400, ["no model is called 'other'"]),
         ({"fields": [[[0] * 16] * 16] * 41}, 413, ["40 fields at most, got 41"]),
     ],
 )
@@ -183,12 +183,12 @@ def test_wrong_json(server, content, status, words):
     [
         (b"", 400, ["not an npy file"]),
         (npy(np.zeros((1, 16, 16)))[:-8], 400, ["claims 2048 bytes", "2040 came"]),
-        (npy(np.zeros((0, 16, 16))), 422, ["no values"]),
+        (npy(np.zeros((0, 16, 16))), 400, ["no values"]),
         (npy(np.array([{}], dtype=object)), 400, ["not plain numbers"]),
-        (npy(np.zeros((1, 16, 16), dtype=complex)), 422, ["real numbers"]),
-        (npy(NAN), 422, ["NaN or infinite"]),
-        (npy(np.float64(1.0)), 422, []),
-        (npy(np.zeros((1, 15, 16))), 422, ["16x16 fields"]),
+        (npy(np.zeros((1, 16, 16), dtype=complex)), 400, ["real numbers"]),
+        (npy(NAN), 400, ["NaN or infinite"]),
+        (npy(np.float64(1.0)), 400, []),
+        (npy(np.zeros((1, 15, 16))), 400, ["16x16 fields"]),
     ],
 )
 def test_wrong_npy(server, body, status, words):
@@ -200,12 +200,12 @@ def test_other_types_paths_and_methods(server, inputs):
     refused(post(server, "{}", form), 415, "application/json or application/x-npy")
     refused(post(server, "{}", {"Content-Type": ""}), 415, "none")
     refused(post(server, "{}", JSON | {"Content-Encoding": "gzip"}), 415, "compression")
-    refused(httpx.get(server.url + "/predict"), 405, "GET is not for /predict")
-    refused(httpx.post(server.url + "/health"), 405, "POST is not for /health")
-    refused(httpx.get(server.url + "/nothing"), 404, "nothing at /nothing")
-    refused(httpx.get(server.url + "/health/"), 404, "nothing at /health/")
+    refused(httpx.get(server.url + "/predict"), 405, "GET /predict")
+    refused(httpx.post(server.url + "/health"), 405, "POST /health")
+    refused(httpx.get(server.url + "/nothing"), 404, "/nothing")
+    refused(httpx.get(server.url + "/health/"), 404, "/health/")
     content = {"fields": inputs.tolist(), "assess": True}
-    refused(post(server, content, JSON | {"Accept": "application/x-npy"}), 422, "assess needs")
+    refused(post(server, content, JSON | {"Accept": "application/x-npy"}), 400, "assess needs")
 
 
 def test_control_characters_are_escaped_in_the_log(server, caplog):

@@ -133,7 +133,7 @@ BOTH = {"outWrt": 0, "inWrt1": 0, "inWrt2": 0}
         ("Evaluate", {"input": VECTOR, "config": 3}, "config must be"),
         ("Evaluate", {"input": VECTOR, "config": {"point": []}}, "did you mean points?"),
         ("Evaluate", {"input": VECTOR, "config": {"points": [[2, 0]]}}, "from 0 to 1"),
-        ("OutputSizes", {"config": {"points": [0.5]}}, "points have shape"),
+        ("OutputSizes", {"config": {"points": [0.5]}}, "points are 1 to"),
         ("Gradient", {"input": VECTOR, "sens": WEIGHTS}, "outWrt must be"),
         ("Gradient", {"input": VECTOR, "sens": WEIGHTS, "outWrt": 0}, "inWrt must be"),
         ("Gradient", {"input": VECTOR, "sens": WEIGHTS, "outWrt": 0, "inWrt": 1.0}, "inWrt"),

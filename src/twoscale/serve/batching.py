@@ -42,14 +42,13 @@ class Batcher:
 
     Attributes
     ----------
-    batches, computed
-        Number of batches so far, and of the calls in them.
+    batches
+        Number of batches so far.
     """
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.batches = 0
-        self.computed = 0
         self._waiting: deque[QueuedCall] = deque()
         self._changed = Condition()
         self._ends = False
@@ -100,7 +99,6 @@ class Batcher:
         while (calls := self._next_batch()) is not None:
             if calls:
                 self.batches += 1
-                self.computed += len(calls)
                 run_together(calls)
 
     def _next_batch(self) -> list[QueuedCall] | None:

@@ -142,9 +142,9 @@ def json_object(body: bytes) -> dict[str, Any]:
     try:
         content = parse_json(body.decode())
     except ValueError as error:
-        raise Refusal(400, f"the body is not JSON: {error}") from error
+        raise TwoscaleError(f"the body is not JSON: {error}") from error
     if not isinstance(content, dict):
-        raise Refusal(400, "the body must be a JSON object, with keys and values")
+        raise TwoscaleError("the body must be a JSON object, with keys and values")
     return content
 
 
@@ -170,12 +170,12 @@ def npy_array(body: bytes) -> np.ndarray:
     try:
         header = read_npy_header(io.BytesIO(body))
     except Exception as error:  # of NumPy's parser, on any bytes
-        raise Refusal(400, f"the body is not an npy file: {error}") from error
+        raise TwoscaleError(f"the body is not an npy file: {error}") from error
     came = len(body) - header.offset
     if header.dtype.kind not in "fiub":
         raise TwoscaleError(f"the array must be real numbers, got {header.dtype}")
     if header.nbytes != came:
-        raise Refusal(400, f"the npy header claims {header.nbytes} bytes of values, {came} came")
+        raise TwoscaleError(f"the npy header claims {header.nbytes} bytes of values, {came} came")
     if not header.nbytes:
         raise TwoscaleError(f"the array has no values: its shape is {header.shape}")
     flat = np.frombuffer(body, header.dtype, offset=header.offset)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from ipaddress import ip_address
 
@@ -77,41 +77,34 @@ class HttpService:
         app.router.redirect_slashes = False  # a redirect would name the host that the client claims
         return app
 
-    def post(
-        self, path: str, answer: AnswerBody, statuses: Mapping[int, int] | None = None
-    ) -> Route:
-        """Return an endpoint that reads a body within limits, and answers within its time.
+    def post(self, path: str, answer: AnswerBody) -> Route:
+        """Return an endpoint that reads a body within limits, and answers within its time."""
+        return Route(path, _PostEndpoint(self, answer), methods=["POST"])
 
-        `statuses` replaces statuses of refusals.
-        """
-        return Route(path, _PostEndpoint(self, answer, statuses or {}), methods=["POST"])
-
-    def refused(
-        self, request: Request, error: Exception, statuses: Mapping[int, int] | None = None
-    ) -> Response:
+    def refused(self, request: Request, error: Exception) -> Response:
         """Return the answer to a request that failed, and log it."""
         refusal = self._refusal(request, error)
-        status = (statuses or {}).get(refusal.status, refusal.status)
         unexpected = refusal.status == 500 and not isinstance(error, Refusal)
         LOGGER.log(
-            _log_level(status),
+            logging.ERROR if refusal.status >= 500 else logging.WARNING,
             "%s %s: %d, %s",
             request.method,
             _printable(request.scope["path"][:_LOGGED]),
-            status,
+            refusal.status,
             _printable(str(refusal)),
             exc_info=error if unexpected else None,
         )
         kind = _LastResponse if CLOSE.items() <= refusal.headers.items() else Response
-        return kind(json.dumps(refusal.content), status, refusal.headers, JSON)
+        return kind(json.dumps(refusal.content), refusal.status, refusal.headers, JSON)
 
     def _refusal(self, request: Request, error: Exception) -> Refusal:
         if isinstance(error, Refusal):
             return error
         if isinstance(error, HTTPException):
-            return _refused_route(request, error)
+            sentence = f"{error.detail}: {request.method} {request.url.path[:80]}, see /docs"
+            return Refusal(error.status_code, sentence, headers=error.headers)
         if isinstance(error, TwoscaleError):
-            return Refusal(422, str(error))
+            return Refusal(400, str(error))
         if isinstance(error, TimeoutError):
             sentence = f"there was no answer within {self.limits.seconds:g} s: send fewer fields"
             return Refusal(504, sentence)
@@ -123,12 +116,9 @@ class HttpService:
 class _PostEndpoint:
     """An endpoint with a body; the memory of a request is counted until its answer is sent."""
 
-    def __init__(
-        self, service: HttpService, answer: AnswerBody, statuses: Mapping[int, int]
-    ) -> None:
+    def __init__(self, service: HttpService, answer: AnswerBody) -> None:
         self.service = service
         self.answer = answer
-        self.statuses = statuses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request, limits = Request(scope, receive), self.service.limits
@@ -141,7 +131,7 @@ class _PostEndpoint:
                 del body
             except Exception as error:
                 memory.release()
-                response = self.service.refused(request, error, self.statuses)
+                response = self.service.refused(request, error)
             await response(scope, receive, send)
         finally:
             memory.release()
@@ -211,20 +201,6 @@ def own_hosts(address: str, port: int) -> frozenset[str] | None:
     return frozenset(hosts | names if port == 80 else hosts)  # browsers leave port 80 out
 
 
-def _refused_route(request: Request, error: HTTPException) -> Refusal:
-    """Return the answer to a request for a wrong path, or by a wrong method."""
-    sentences = {
-        404: f"there is nothing at {request.url.path[:80]}: see /docs",
-        405: f"{request.method} is not for {request.url.path[:80]}: see /docs",
-    }
-    sentence = sentences.get(error.status_code, str(error.detail))
-    return Refusal(error.status_code, sentence, headers=error.headers)
-
-
 def _printable(text: str) -> str:
     """Return a text of a client for the log: control characters are escaped."""
     return text.encode("unicode_escape").decode()
-
-
-def _log_level(status: int) -> int:
-    return logging.ERROR if status >= 500 else logging.WARNING

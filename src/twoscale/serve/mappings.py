@@ -20,7 +20,7 @@ from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.problems import Problem
 
-_KARHUNEN_LOEVE = re.compile(r"kl:(\d+)(?:,width=([0-9.eE+-]+))?")
+_KARHUNEN_LOEVE = re.compile(r"kl:(\d+)(?:,width=(\d*\.?\d+(?:e[+-]?\d+)?))?")
 _LATTICE = re.compile(r"(\d+)x(\d+)")
 _MOST_POINTS = 10**6
 
@@ -123,11 +123,7 @@ def input_map(text: str | None, space: Space, problem: Problem | None) -> InputM
     found = _KARHUNEN_LOEVE.fullmatch(str(text))
     if found is None:
         raise TwoscaleError(f"inputs of a model are fields, kl:64 or kl:64,width=0.3, got '{text}'")
-    try:
-        width = float(found[2] or 0)
-    except ValueError as error:
-        raise TwoscaleError(f"the width must be a number from 0, got '{found[2]}'") from error
-    return KarhunenLoeve(space, problem, int(found[1]), width=width)
+    return KarhunenLoeve(space, problem, int(found[1]), width=float(found[2] or 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,12 +185,13 @@ def lattice(rows: int, columns: int) -> np.ndarray:
 def _checked(coordinates: Any) -> np.ndarray:
     try:
         points = np.asarray(coordinates, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise TwoscaleError("points are pairs of numbers, rows and columns") from error
-    if points.ndim != 2 or points.shape[1] != 2 or not 0 < len(points) <= _MOST_POINTS:
-        raise TwoscaleError(f"points have shape (P, 2): rows and columns, got {points.shape}")
-    if not ((points >= 0) & (points <= 1)).all():
-        raise TwoscaleError("points lie in the unit square: coordinates are from 0 to 1")
+    except (TypeError, ValueError, OverflowError):
+        points = np.empty(0)
+    pairs = points.ndim == 2 and points.shape[1] == 2 and 0 < len(points) <= _MOST_POINTS
+    if not pairs or not ((points >= 0) & (points <= 1)).all():
+        raise TwoscaleError(
+            f"points are 1 to {_MOST_POINTS} pairs (row, column) of numbers from 0 to 1"
+        )
     return points
 
 

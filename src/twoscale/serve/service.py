@@ -40,8 +40,6 @@ from twoscale.serve.pages import docs_page, openapi
 from twoscale.surrogate.prediction import PredictionInputs
 from twoscale.trust import LEVEL
 
-_STATUSES = {404: 400, 422: 400}  # UM-Bridge's status for whatever is wrong with a request
-
 
 class ModelService(HttpService):
     """Models with their queue and their endpoints.
@@ -73,7 +71,7 @@ class ModelService(HttpService):
         vectors |= dict.fromkeys(OPERATIONS, self._operate)
         self.routes += [Route(path, page) for path, page in pages.items()]
         self.routes.append(self.post("/predict", self._predict))
-        self.routes += [self.post(f"/{name}", call, _STATUSES) for name, call in vectors.items()]
+        self.routes += [self.post(f"/{name}", call) for name, call in vectors.items()]
 
     def start(self) -> None:
         self.batcher.start()
@@ -91,7 +89,7 @@ class ModelService(HttpService):
         if not isinstance(name, str) or name not in self.models:
             hint = did_you_mean(name, self.models) if isinstance(name, str) else ""
             sentence = f"no model is called {name!r:.80}{hint}: there are {known}"
-            raise Refusal(404, sentence, kind="ModelNotFound")
+            raise Refusal(400, sentence, kind="ModelNotFound")
         return self.models[name]
 
     # Pages
