@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.export.files import BATCHES, LARGEST_DIFFERENCE, fitted, make_data
-from twoscale import Poisson, Surrogate, TwoscaleError
+from twoscale import Poisson, TwoscaleError
 from twoscale.export import exporting, onnx_file, torch_file
 from twoscale.export.exporting import sample_inputs
 from twoscale.export.torch_file import METADATA
@@ -131,10 +131,13 @@ def test_torch_files_of_other_methods(method, tmp_path):
     assert surrogate.export(tmp_path / "model.pt2").difference <= LARGEST_DIFFERENCE
 
 
-def test_a_loaded_surrogate_can_be_exported(surrogate, tmp_path):
-    surrogate.save(tmp_path / "saved")
-    loaded = Surrogate.load(tmp_path / "saved", device="cpu")
-    assert loaded.export(tmp_path / "model.pt2").metadata["training_samples"] > 0
+@pytest.mark.gpu
+def test_a_surrogate_on_a_gpu_is_exported_from_a_copy(tmp_path):
+    data = make_data((8, 8))
+    surrogate = Surrogate("whole-field", width=4, blocks=1, epochs=1, device="cuda")
+    surrogate.fit(data.inputs, data.outputs)
+    assert surrogate.export(tmp_path / "model.pt2").difference < LARGEST_DIFFERENCE
+    assert next(surrogate.operator_.parameters()).is_cuda
 
 
 # What is refused
@@ -160,11 +163,6 @@ def test_nothing_is_replaced_without_being_asked(surrogate, tmp_path):
     with pytest.raises(TwoscaleError, match="something else"):
         surrogate.export(folder, overwrite=True)
     assert names_in(tmp_path) == ["folder.pt2", "model.pt2"]
-
-
-def test_an_unfitted_surrogate(tmp_path):
-    with pytest.raises(TwoscaleError, match="not fitted yet"):
-        Surrogate().export(tmp_path / "model.onnx")
 
 
 @pytest.mark.parametrize("package", ["onnx", "onnxscript"])
@@ -200,8 +198,8 @@ def test_a_file_that_predicts_something_else_is_not_written(surrogate, tmp_path,
 
 
 def test_a_graph_with_another_shape_is_not_written(surrogate, tmp_path, monkeypatch):
-    graph = exporting.FieldGraph(surrogate.operator_)
     fields, space = sample_inputs(surrogate.operator_), surrogate.input_space_
+    graph = exporting.FieldGraph(surrogate.operator_, space)
     monkeypatch.setattr(graph, "forward", lambda *inputs: torch.zeros(1, 1, 8, 9))
     with pytest.raises(TwoscaleError, match="where the surrogate gives"):
         exporting.check(graph, lambda inputs: torch.zeros(1, 1, 9, 8), fields, space)
@@ -234,12 +232,3 @@ def test_an_export_leaves_the_surrogate_as_it_was(surrogate, data, tmp_path):
     np.testing.assert_array_equal(
         surrogate.predict(data.inputs, parameters=data.parameters), before
     )
-
-
-@pytest.mark.gpu
-def test_a_surrogate_on_a_gpu_is_exported_from_a_copy(tmp_path):
-    data = make_data((8, 8))
-    surrogate = Surrogate("whole-field", width=4, blocks=1, epochs=1, device="cuda")
-    surrogate.fit(data.inputs, data.outputs)
-    assert surrogate.export(tmp_path / "model.pt2").difference < LARGEST_DIFFERENCE
-    assert next(surrogate.operator_.parameters()).is_cuda

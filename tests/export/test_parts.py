@@ -1,14 +1,24 @@
-"""Every predictor, and everything else a surrogate may have, becomes a part of the graph.
+"""Every method and predictor becomes a graph that predicts the same, whatever the fields are.
 
-Each case has several of these parts, because an export takes about a second.
+Each case has several parts, because an export takes about a second.
 """
 
 import numpy as np
 import pytest
 
+from tests.covering import covering
 from tests.export.files import Data, check_file, fitted, make_data, session
+from twoscale import METHODS
 
 pytest.importorskip("onnxruntime")
+
+GRIDS = {"divisible": ((16, 16), False), "odd": ((15, 17), False), "periodic": ((16, 16), True)}
+METHOD_CASES = covering(METHODS, (1, 3), GRIDS)
+SETTINGS = {
+    "two-scale": {"few_features": False},
+    "three-scale": {"few_features": False},
+    "conforming": {"patches": 2},  # a smaller graph
+}
 
 CASES = {
     "affine, average over quarter turns": (
@@ -49,8 +59,19 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize(("method", "channels", "grid"), METHOD_CASES)
+def test_files_of_methods_predict_what_the_surrogate_predicts(method, channels, grid, tmp_path):
+    shape, periodic = GRIDS[grid]
+    data = make_data(shape, channels=channels)
+    surrogate = fitted(method, data, periodic=periodic, **SETTINGS.get(method, {}))
+    exported = surrogate.export(tmp_path / "model.onnx")
+    assert exported.difference <= 1e-5
+    assert exported.checked_with.startswith("onnxruntime ")
+    check_file(surrogate, tmp_path / "model.onnx", data)
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_the_file_predicts_what_the_surrogate_predicts(name, tmp_path):
+def test_files_of_predictors_predict_what_the_surrogate_predicts(name, tmp_path):
     method, data, options = CASES[name]
     surrogate = fitted(method, data, **options)
     surrogate.export(tmp_path / "model.onnx")

@@ -26,37 +26,28 @@ _EXAMPLES = 3  # samples that a graph is traced with; it takes any number
 
 
 class FieldGraph(nn.Module):
-    """An operator from fields (batch, channels, height, width) to fields."""
+    """An operator on inputs of a space: fields (batch, channels, height, width), parameters, or both.
 
-    def __init__(self, operator: FieldOperator) -> None:
+    Parameters (batch, parameters) are the last channels of what the operator reads.
+    """
+
+    def __init__(self, operator: FieldOperator, space: Space) -> None:
         super().__init__()
         self.operator = operator
+        self.reads_fields = space.field_channels > 0
 
-    def forward(self, fields: Tensor) -> Tensor:
-        return self.operator(fields)
-
-
-class MixedGraph(FieldGraph):
-    """An operator from fields and parameters (batch, parameters) to fields."""
-
-    def forward(self, fields: Tensor, parameters: Tensor) -> Tensor:  # type: ignore[override]
-        return self.operator(with_channels(fields, parameters))
-
-
-class ParameterGraph(FieldGraph):
-    """An operator from parameters (batch, parameters) to fields."""
-
-    def forward(self, parameters: Tensor) -> Tensor:
-        return self.operator(parameters[:, :, None, None])
+    def forward(self, *inputs: Tensor) -> Tensor:
+        if len(inputs) == 2:
+            return self.operator(with_channels(*inputs))
+        (given,) = inputs
+        return self.operator(given if self.reads_fields else given[:, :, None, None])
 
 
 def graph_of(operator: FieldOperator, space: Space) -> FieldGraph:
-    """Return an operator on inputs of a space as a graph on the CPU, whose inputs have names."""
+    """Return an operator on inputs of a space as a graph on the CPU."""
     on_cpu = all(one.device.type == "cpu" for one in (*operator.parameters(), *operator.buffers()))
     own = operator if on_cpu else copy.deepcopy(operator).cpu()
-    if not space.parameters:
-        return FieldGraph(own).eval()
-    return (MixedGraph(own) if space.field_channels else ParameterGraph(own)).eval()
+    return FieldGraph(own, space).eval()
 
 
 def input_names(space: Space) -> list[str]:
@@ -88,8 +79,7 @@ def trace(graph: FieldGraph, fields: Tensor, space: Space) -> ExportedProgram:
     inputs = as_inputs(fields[:_EXAMPLES], space)
     # Tables that are made at the first call are kept: made while tracing, they would be no tensors.
     graph(*inputs)
-    batch = Dim("batch", min=1)
-    shapes: Any = {name: {0: batch} for name in input_names(space)}
+    shapes: Any = {"inputs": tuple({0: Dim("batch", min=1)} for _ in inputs)}
     try:
         with quiet_libraries():
             return export(graph, inputs, dynamic_shapes=shapes, strict=False)
