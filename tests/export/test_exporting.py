@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.export.files import BATCHES, LARGEST_DIFFERENCE, fitted, make_data
-from twoscale import Poisson, TwoscaleError
+from twoscale import Poisson, Surrogate, TwoscaleError
 from twoscale.export import exporting, onnx_file, torch_file
 from twoscale.export.exporting import sample_inputs
 from twoscale.export.torch_file import METADATA

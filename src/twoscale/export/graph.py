@@ -26,7 +26,7 @@ _EXAMPLES = 3  # samples that a graph is traced with; it takes any number
 
 
 class FieldGraph(nn.Module):
-    """An operator on inputs of a space: fields (batch, channels, height, width), parameters, or both.
+    """An operator on fields (batch, channels, height, width), on parameters, or on both.
 
     Parameters (batch, parameters) are the last channels of what the operator reads.
     """
