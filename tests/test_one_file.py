@@ -63,6 +63,7 @@ from typing import ClassVar
 
 from twoscale import Poisson
 from twoscale.problems import register
+from twoscale.problems import register
 
 
 @register

@@ -16,14 +16,11 @@ from twoscale.run import auto_run
 from twoscale.run.pairs import split_dataset, split_pairs
 from twoscale.runtime.threads import one_thread
 from twoscale.search import fit_auto
-from twoscale.search.attempts import RunningCandidate
-from twoscale.search.candidates import Candidate
 from twoscale.search.journal import Journal
-from twoscale.search.neighbours import Step
 from twoscale.search.on_workers import FitCandidates, FitRequest, FitterOnWorkers, memory_of_each
 from twoscale.search.policy import search
-from twoscale.search.space import SearchSpace
-from twoscale.search.trials import Outcome
+from twoscale.search.space import Candidate, SearchSpace
+from twoscale.search.trials import Outcome, Trial
 
 QUICK = {"predictor": "affine", "symmetries": "none"}  # a search of few candidates
 OPTIONS = {"seed": 0, "device": "cpu", "problem": None, "periodic": None}
@@ -43,7 +40,7 @@ def space_of(pairs):
 
 
 def asked(candidate, place=0):
-    return RunningCandidate(Step(candidate, f"candidate {place}", 1.0), 1.0, 0.0)
+    return Trial(candidate, f"candidate {place}", 1.0)
 
 
 def one_by_one(*candidates):
@@ -96,7 +93,7 @@ def test_several_candidates_are_fitted_at_a_time_and_the_best_one_travels(pairs,
     found = {}
     for one, outcome in fitter.attempts(counted):
         running -= 1
-        found[one.step.reason] = outcome
+        found[one.reason] = outcome
     assert most == 2
     assert len(found) == 3
     least = min(outcome.error for outcome in found.values())
@@ -116,11 +113,11 @@ def test_a_candidate_that_cannot_be_fitted_is_a_result(pairs, workers):
 @pytest.mark.parametrize(("memory", "loads"), [(10**9, True), (10**5, False)])
 def test_fields_are_loaded_where_they_fit(pairs, memory, loads):
     work = FitCandidates(space_of(pairs), *pairs, OPTIONS, memory)
-    result = work(FitRequest(Candidate(), None, least=math.inf))
+    outcome, files = work(FitRequest(asked(Candidate()), None, least=math.inf))
     assert in_memory(work.fitter.training.outputs.fields) == loads
-    assert result.outcome.error < 1
-    assert "weights.safetensors" in result.files
-    assert work(FitRequest(Candidate(), None, least=result.outcome.error)).files is None
+    assert outcome.error < 1
+    assert "weights.safetensors" in files
+    assert work(FitRequest(asked(Candidate()), None, least=outcome.error))[1] is None
 
 
 def test_memory_is_that_of_each_worker(workers, monkeypatch):
@@ -149,9 +146,9 @@ def test_a_search_that_is_killed_goes_on_and_tries_nothing_twice(dataset, worker
             auto_run(dataset, tmp_path / "run", **options)
     fitted = []
 
-    def counted(fitter, candidate, deadline, **ways):
-        fitted.append(candidate)
-        return request(fitter, candidate, deadline, **ways)
+    def counted(fitter, trial, **ways):
+        fitted.append(trial.candidate)
+        return request(fitter, trial, **ways)
 
     request = FitterOnWorkers._request
     with pytest.MonkeyPatch.context() as patch:
@@ -182,10 +179,10 @@ class TwoAtATime:
                 running.append(one)
             if not running:
                 return
-            self.together.append([one.step.candidate for one in running])
+            self.together.append([one.candidate for one in running])
             self.time += 1.0
             one = running.pop()
-            yield one, self.judge(one.step.candidate)
+            yield one, self.judge(one.candidate)
 
     def half_error(self, candidate, deadline=None):
         return 1.0

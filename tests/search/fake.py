@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
-from twoscale.search.attempts import Attempt, Following, in_turn
-from twoscale.search.candidates import Candidate
-from twoscale.search.space import SearchSpace
-from twoscale.search.trials import Outcome
+from twoscale.search.space import Candidate, SearchSpace
+from twoscale.search.trials import Fitter, Outcome
 
 Judge = Callable[[Candidate], Outcome]
 
@@ -25,7 +23,7 @@ def space_of(
     return SearchSpace(space, space, samples, *arguments, **options)
 
 
-class FakeFitter:
+class FakeFitter(Fitter):
     """Fits nothing: `judge` says what comes out, `cost` how many seconds that takes.
 
     A training takes `epoch` seconds for each of its epochs besides, and ends by its deadline.
@@ -43,10 +41,14 @@ class FakeFitter:
         reserve: float = 0.0,
     ) -> None:
         self.judge, self.cost, self.broken, self.epoch = judge, cost, broken, epoch
-        self.measuring, self.reserve = measuring, reserve
+        self.measuring, self._reserve = measuring, reserve
         self.time = 0.0
         self.fitted: list[Candidate] = []
         self.halves: list[Candidate] = []
+
+    @property
+    def reserve(self) -> float:
+        return self._reserve
 
     def clock(self) -> float:
         return self.time
@@ -71,9 +73,6 @@ class FakeFitter:
         self.time += run * each * candidate.members
         reached = self.judge(replace(candidate, epochs=max(1, round(run))))
         return replace(reached, epochs=run, epoch_seconds=each * candidate.members)
-
-    def attempts(self, following: Following) -> Iterator[Attempt]:
-        return in_turn(self, following)
 
     def half_error(self, candidate: Candidate, deadline: float | None = None) -> float:
         self.time += 0.5 * self.cost(candidate)

@@ -7,8 +7,7 @@ import pytest
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
 from twoscale.methods.recipes import METHODS, resolve
-from twoscale.search.advice import advise
-from twoscale.search.findings import Findings
+from twoscale.search.advice import Findings, advise
 
 PLAIN = Findings(
     error=0.05,

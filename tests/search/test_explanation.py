@@ -5,9 +5,8 @@ import pytest
 from tests.search.fake import space_of
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
-from twoscale.search.candidates import Candidate
-from twoscale.search.explanation import explain
-from twoscale.search.space import SearchSpace
+from twoscale.search.auto import explain
+from twoscale.search.space import Candidate, SearchSpace
 from twoscale.search.trials import Outcome, Search, Trial
 
 SPACE = space_of((16, 16), 100)

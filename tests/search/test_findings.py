@@ -2,7 +2,7 @@
 
 import pytest
 
-from twoscale.search.findings import error_shares, shares_text
+from twoscale.search.advice import error_shares, shares_text
 
 
 @pytest.mark.parametrize("training", [None, 0.0, 0.03, 0.2])

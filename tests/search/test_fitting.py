@@ -10,7 +10,7 @@ from twoscale.files import to_json
 from twoscale.predictors import Kernel
 from twoscale.search.auto import refused_symmetries
 from twoscale.search.fitting import FieldFitter, FirstFields
-from twoscale.search.record import HEADINGS, table_rows
+from twoscale.search.trials import HEADINGS, table_rows
 from twoscale.surrogate.inputs import InputReader
 
 

@@ -7,7 +7,6 @@ from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.methods.recipes import METHODS, resolve
-from twoscale.search.candidates import INPUT_VARIANCES, Candidate
 from twoscale.search.neighbours import (
     less_input,
     longer_codes,
@@ -19,7 +18,7 @@ from twoscale.search.neighbours import (
     steps,
     whole_field_predictors,
 )
-from twoscale.search.space import SearchSpace
+from twoscale.search.space import INPUT_VARIANCES, Candidate, SearchSpace
 from twoscale.search.trials import Outcome, Search, Trial
 
 

@@ -13,9 +13,10 @@ from tests.search.test_fitting import Ticks
 from twoscale import TwoscaleError, fit_auto
 from twoscale.errors import WorkersError
 from twoscale.runtime.tasks import Abandoned, Caller, called_by
-from twoscale.search.candidates import Candidate
 from twoscale.search.fitting import FieldFitter
 from twoscale.search.on_workers import FitCandidates, FitRequest, FitterOnWorkers
+from twoscale.search.space import Candidate
+from twoscale.search.trials import Trial
 from twoscale.surrogate.inputs import InputReader
 
 QUICK = {"predictor": "affine"}  # a search of few candidates
@@ -75,7 +76,7 @@ def test_a_training_in_another_thread_ends_when_nobody_waits(sides, monkeypatch)
     monkeypatch.setattr(FieldFitter, "measured", in_a_pool)
     work = FitCandidates(space_of((16, 16), len(sides[0].inputs)), *sides, OPTIONS, 10**9)
     with called_by(Caller(lambda: False, lambda message: None)), pytest.raises(Abandoned):
-        work(FitRequest(Candidate(), None))
+        work(FitRequest(Trial(Candidate(), ""), None))
 
 
 def test_workers_use_cpus_by_default(fields, monkeypatch):

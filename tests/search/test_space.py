@@ -8,8 +8,7 @@ from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.methods.recipes import assemble, defaults, resolve
 from twoscale.predictors import get_predictor
-from twoscale.search.candidates import FIRST_CHAIN, Candidate, searched_predictors
-from twoscale.search.space import SearchSpace
+from twoscale.search.space import FIRST_CHAIN, Candidate, SearchSpace, searched_predictors
 from twoscale.surrogate import Surrogate
 
 SHAPES = [(64, 64), (8, 8), (256, 128), (17, 19), (61, 61), (24, 36), (1, 64), (30, 200), (3, 3)]

@@ -4,8 +4,8 @@ import pytest
 
 from tests.search.fake import FakeFitter, curved, space_of
 from twoscale.predictors.cost import Sizes
-from twoscale.search.candidates import cost_of, searched_predictors
 from twoscale.search.policy import search
+from twoscale.search.space import cost_of, searched_predictors
 from twoscale.search.timing import expected_seconds, representation_work
 from twoscale.search.trials import Outcome, Search, Trial
 

@@ -22,7 +22,7 @@ from twoscale.files import to_json
 from twoscale.report.display import metric_cells, metric_header
 from twoscale.report.trust_words import break_even_text, trust_text
 from twoscale.runtime.progress import Progress, progress_bars
-from twoscale.search.record import CAPTION, HEADINGS, table_rows
+from twoscale.search.trials import CAPTION, HEADINGS, table_rows
 
 
 def progress_bar(label: str = "", *, over: str | None = None) -> AbstractContextManager[Progress]:

@@ -26,7 +26,7 @@ from twoscale.report.time_charts import error_time
 from twoscale.run import Run
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.texts import duration_text, percent
-from twoscale.search.findings import PERFECT
+from twoscale.search.advice import PERFECT
 
 SEARCH = "search"
 """The name of the run that a search found; others have the name of their method."""

@@ -38,7 +38,7 @@ from twoscale.report.picture import ChartTable, Drawing, PicturePlan, chart
 from twoscale.report.run_record import RunRecord
 from twoscale.report.run_samples import SPECTRA, RunSamples, SamplePrediction
 from twoscale.runtime.texts import percent, short_duration_text
-from twoscale.search.findings import MEANINGS
+from twoscale.search.advice import MEANINGS
 
 _BAR = 0.36  # inches of a horizontal bar
 _BINS = 24  # of a histogram, at most

@@ -28,8 +28,8 @@ from twoscale.report.trust_charts import trust_charts
 from twoscale.report.trust_words import break_even_text, trust_text
 from twoscale.run.folder import Fitted
 from twoscale.runtime.texts import duration_text, percent, short_duration_text
-from twoscale.search.findings import shares_text
-from twoscale.search.record import HEADINGS, table_rows
+from twoscale.search.advice import shares_text
+from twoscale.search.trials import HEADINGS, table_rows
 from twoscale.surrogate.artifact import PAGE
 
 FOOTER = f"Made by twoscale {__version__}. The page needs no network."

@@ -24,8 +24,7 @@ from twoscale.run.folder import (
     tested_dataset,
 )
 from twoscale.run.pairs import loaded_pairs
-from twoscale.search.advice import Suggestion, advise
-from twoscale.search.findings import Findings
+from twoscale.search.advice import Findings, Suggestion, advise
 from twoscale.search.policy import INTERRUPTED, NO_TIME
 from twoscale.surrogate import Surrogate
 

@@ -24,16 +24,14 @@ from twoscale.runtime.progress import Progress
 from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.stages import TRAINING
 from twoscale.runtime.timing import now
-from twoscale.search.attempts import Attempt, Following, in_turn
-from twoscale.search.candidates import Candidate
-from twoscale.search.space import SearchSpace
-from twoscale.search.trials import Outcome
+from twoscale.search.space import Candidate, SearchSpace
+from twoscale.search.trials import Fitter, Outcome
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.driver import run_fit
 from twoscale.training import Deadline
 
 
-class FieldFitter:
+class FieldFitter(Fitter):
     """Fits candidates on the same fields, equal representations once, and keeps the best."""
 
     def __init__(
@@ -70,10 +68,6 @@ class FieldFitter:
         if self._reserve is None and self.best is not None:
             self._reserve = self._afterwards(self.best) if self._afterwards else 0.0
         return self._reserve or 0.0
-
-    def attempts(self, following: Following) -> Iterator[Attempt]:
-        """Fit candidates one after the other; see `Fitter`."""
-        return in_turn(self, following)
 
     def fit(self, candidate: Candidate, deadline: float | None = None) -> Outcome:
         """Fit a candidate and measure its errors; its training ends by the deadline."""

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from twoscale.errors import TwoscaleError
-from twoscale.files import Checkpoints, content_digest, new_folder, plain_json, read_json, remove
+from twoscale.files import (
+    Checkpoints,
+    content_digest,
+    new_folder,
+    plain_json,
+    read_json,
+    remove,
+    write_json,
+)
 from twoscale.files.reading import rewrite_json
-from twoscale.search.attempts import RunningCandidate
-from twoscale.search.candidates import Candidate
-from twoscale.search.kept import read_kept, write_kept
-from twoscale.search.neighbours import Step
+from twoscale.search.space import Candidate
 from twoscale.search.trials import Outcome, Trial
 from twoscale.surrogate import Surrogate
+from twoscale.surrogate.manifest import write_surrogate
 
 
 @dataclass(frozen=True)
@@ -24,7 +31,7 @@ class Resumed:
     """A search that was stopped; `elapsed` is how many seconds of its budget it has used."""
 
     trials: list[Trial]
-    running: list[RunningCandidate]
+    running: list[Trial]
     elapsed: float
     best: Surrogate | None
 
@@ -41,13 +48,13 @@ class Journal:
         self._written: Surrogate | None = None
         self._number = 0
         self._ticked = 0.0
-        self._resumed: list[RunningCandidate] = []
+        self._resumed: list[Trial] = []
 
     def training(self) -> Checkpoints:
         """Return the checkpoints of the candidate that is being fitted."""
         return Checkpoints(self.folder / "candidate")
 
-    def note(self, trials: Sequence[Trial], running: Sequence[RunningCandidate]) -> None:
+    def note(self, trials: Sequence[Trial], running: Sequence[Trial]) -> None:
         """Note which candidates are being fitted, perhaps none, after some trials."""
         self.folder.mkdir(exist_ok=True)
         best = self._best()
@@ -95,7 +102,7 @@ class Journal:
             if content["best"] is not None:
                 self._number = content["best"]
                 best = self._written = read_kept(self._folder(self._number), **options)
-            running = self._resumed = [_running(entry) for entry in content["running"]]
+            running = self._resumed = [_trial(entry) for entry in content["running"]]
             return Resumed(
                 [_trial(entry) for entry in content["trials"]],
                 list(running),
@@ -113,26 +120,47 @@ class Journal:
         return 0.0
 
 
-def _candidate(entry: dict[str, Any]) -> Candidate:
-    return Candidate(**entry | {"tuned": _pairs(entry["tuned"])})
-
-
-def _pairs(entry: list[list[Any]]) -> tuple[tuple[str, Any], ...]:
-    return tuple((name, value) for name, value in entry)
-
-
 def _trial(entry: dict[str, Any]) -> Trial:
-    outcome = entry["outcome"]
+    candidate, outcome = Candidate(**_with_pairs(entry["candidate"])), entry["outcome"]
     if outcome is not None:
-        outcome = Outcome(**outcome | {"tuned": _pairs(outcome["tuned"])})
-    return Trial(**entry | {"candidate": _candidate(entry["candidate"]), "outcome": outcome})
+        outcome = Outcome(**_with_pairs(outcome))
+    return Trial(**entry | {"candidate": candidate, "outcome": outcome})
 
 
-def _running(entry: dict[str, Any]) -> RunningCandidate:
-    step = entry["step"]
-    return RunningCandidate(
-        Step(**step | {"candidate": _candidate(step["candidate"])}),
-        entry["expected"],
-        entry["began"],
-        entry["deadline"],
-    )
+def _with_pairs(entry: dict[str, Any]) -> dict[str, Any]:
+    return entry | {"tuned": tuple((name, value) for name, value in entry["tuned"])}
+
+
+Files = dict[str, bytes]
+"""Contents of files by their names."""
+
+_HISTORY = "history.json"
+
+
+def write_kept(surrogate: Surrogate, folder: Path) -> None:
+    """Write a surrogate and its history into an existing folder."""
+    write_surrogate(surrogate, folder)
+    write_json(folder / _HISTORY, surrogate.history_)
+
+
+def read_kept(folder: Path, **options: Any) -> Surrogate:
+    """Return what `write_kept` wrote; options are those of `Surrogate.load`."""
+    surrogate = Surrogate.load(folder, **options)
+    assert surrogate.state_ is not None
+    surrogate.state_ = replace(surrogate.state_, history=read_json(folder / _HISTORY))
+    return surrogate
+
+
+def to_files(surrogate: Surrogate) -> Files:
+    """Return a surrogate as files."""
+    with TemporaryDirectory() as folder:
+        write_kept(surrogate, Path(folder))
+        return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+def from_files(files: Files, **options: Any) -> Surrogate:
+    """Return the surrogate that `to_files` was given; options are those of `Surrogate.load`."""
+    with TemporaryDirectory() as folder:
+        for name, content in files.items():
+            (Path(folder) / name).write_bytes(content)
+        return read_kept(Path(folder), **options)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from twoscale.predictors import get_predictor
 from twoscale.predictors.cost import PredictorCost
 from twoscale.representation.as_method import CODES
-from twoscale.search.candidates import INPUT_VARIANCES, Candidate, chains, searched_predictors
-from twoscale.search.findings import PERFECT
-from twoscale.search.space import SearchSpace
-from twoscale.search.trials import Outcome, Search
+from twoscale.search.advice import PERFECT
+from twoscale.search.space import (
+    INPUT_VARIANCES,
+    Candidate,
+    SearchSpace,
+    chains,
+    searched_predictors,
+)
+from twoscale.search.trials import Outcome, Search, Trial
 
 _MOST_EPOCHS = 300
 _MOST_MEMBERS = 4
@@ -25,16 +30,7 @@ _MOST_LOST = 5.0  # times the least error: a candidate that lost or failed count
 _HOPELESS = 0.01  # of its share: a candidate of less expected gain is not tried
 
 
-@dataclass(frozen=True)
-class Step:
-    """A candidate to try next, why, and its expected gain."""
-
-    candidate: Candidate
-    reason: str
-    share: float  # of the squared error that it may remove
-
-
-def steps(found: Search, space: SearchSpace) -> Iterator[Step]:
+def steps(found: Search, space: SearchSpace) -> Iterator[Trial]:
     """Yield what may improve on the best trial, with the share of its error it may remove.
 
     The share shrinks with every candidate of the same family that has clearly lost.
@@ -63,12 +59,12 @@ def _starts(found: Search) -> Iterator[tuple[Candidate, Outcome]]:
 
 def _neighbours(
     found: Search, best: Candidate, outcome: Outcome, space: SearchSpace
-) -> Iterator[Step]:
+) -> Iterator[Trial]:
     shares = outcome.shares
     representation, data = shares["representation"], shares["data"]
     if representation > _MATTERS:
         for one in longer_codes(space, best, outcome, found.lengths):
-            yield Step(one, "+ code", representation)
+            yield Trial(one, "+ code", share=representation)
     learnable = 1 - representation
     matters = learnable >= _MATTERS
     # Before all other predictors.
@@ -76,21 +72,21 @@ def _neighbours(
     tried = {trial.candidate.predictor for trial in found.trials}
     for one in whole_field_predictors(space, best) if not untried else ():
         if one.predictor not in tried:
-            yield Step(one, "predictor", 1.0)
+            yield Trial(one, "predictor", share=1.0)
     if not matters:
         return
     for one in untried:
-        yield Step(one, f"{one.transform} of input", learnable)
+        yield Trial(one, f"{one.transform} of input", share=learnable)
     input_gain = 1.0 if best.cost.linear else _FINE
     for one in _more_input_that_changes(found, space, best, outcome.input_code):
-        yield Step(one, "+ input", learnable * input_gain)
+        yield Trial(one, "+ input", share=learnable * input_gain)
     for one in other_predictors(space, best) if not untried else ():
-        yield Step(one, "predictor", learnable)
+        yield Trial(one, "predictor", share=learnable)
     if data > _MATTERS:
         for one in less_input(space, best):
-            yield Step(one, "- input", data * _FINE / 2)
+            yield Trial(one, "- input", share=data * _FINE / 2)
         for one in more_data(space, best, outcome.tuned):
-            yield Step(one, "+ fields", data)
+            yield Trial(one, "+ fields", share=data)
 
 
 def _more_input_that_changes(

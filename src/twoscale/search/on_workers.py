@@ -18,12 +18,10 @@ from twoscale.runtime.memory import available_memory
 from twoscale.runtime.scratch import Scratch
 from twoscale.runtime.tasks import caller
 from twoscale.runtime.timing import now
-from twoscale.search.attempts import Attempt, Following, RunningCandidate
-from twoscale.search.candidates import Candidate
 from twoscale.search.fitting import FieldFitter
-from twoscale.search.kept import Files, from_files, to_files
-from twoscale.search.space import SearchSpace
-from twoscale.search.trials import Outcome
+from twoscale.search.journal import Files, from_files, to_files
+from twoscale.search.space import Candidate, SearchSpace
+from twoscale.search.trials import Attempt, Following, Outcome, Trial
 
 
 @dataclass(frozen=True)
@@ -34,20 +32,14 @@ class FitRequest:
     the samples, and only its error is wanted.
     """
 
-    candidate: Candidate
+    trial: Trial
     seconds: float | None
     least: float = 0.0
     half: bool = False
-    running: RunningCandidate | None = None
 
 
-@dataclass(frozen=True)
-class FitResult:
-    """What a worker has found: the outcome, perhaps with the surrogate, or the error with half."""
-
-    outcome: Outcome | None = None
-    half_error: float | None = None
-    files: Files | None = None
+FitResult = tuple[Outcome | float, Files | None]
+"""The outcome of a candidate, perhaps with the surrogate; or the error with half of the samples."""
 
 
 class FitCandidates:
@@ -90,13 +82,11 @@ class FitCandidates:
             self.fitter.scratch = Scratch(Path(folder), memory)
             try:
                 if request.half:
-                    return FitResult(half_error=self.fitter.half_error(request.candidate, end))
-                surrogate, outcome = self.fitter.measured(request.candidate, end)
+                    return self.fitter.half_error(request.trial.candidate, end), None
+                surrogate, outcome = self.fitter.measured(request.trial.candidate, end)
             except TwoscaleError as error:
                 return _without_frames(error)
-            return FitResult(
-                outcome, files=to_files(surrogate) if outcome.error < request.least else None
-            )
+            return outcome, to_files(surrogate) if outcome.error < request.least else None
 
     def _go_on(self, stage: str, done: int, total: int, remark: str) -> None:
         """End a fit whose outcome nobody waits for; any thread of the fit may call this."""
@@ -142,37 +132,36 @@ class FitterOnWorkers(FieldFitter):
         """Fit several candidates at a time; see `Fitter`."""
 
         def requests() -> FitRequest | None:
-            one = following()
-            if one is None:
-                return None
-            return self._request(one.step.candidate, one.deadline, running=one)
+            trial = following()
+            return None if trial is None else self._request(trial)
 
         for request, result in self._results(requests):
-            assert request.running is not None
             if isinstance(result, TwoscaleError):
-                yield request.running, result
+                yield request.trial, result
                 continue
-            assert result.outcome is not None
-            if result.files is not None:
+            outcome, files = result
+            assert isinstance(outcome, Outcome)
+            if files is not None:
                 wanted = {name: self.options[name] for name in ("device", "problem")}
-                self.keep(from_files(result.files, **wanted), result.outcome.error)
-            yield request.running, result.outcome
+                self.keep(from_files(files, **wanted), outcome.error)
+            yield request.trial, outcome
 
     def half_error(self, candidate: Candidate, deadline: float | None = None) -> float:
         """Return the validation error of a candidate that learns from half of the samples."""
-        requests = [self._request(candidate, deadline, half=True)]
+        requests = [self._request(Trial(candidate, "", deadline=deadline), half=True)]
         ((_, result),) = self._results(lambda: requests.pop() if requests else None)
         if isinstance(result, WorkersError):  # of this candidate only
             raise TwoscaleError(str(result))
         if isinstance(result, TwoscaleError):
             raise result
-        assert result.half_error is not None
-        return result.half_error
+        error, _ = result
+        assert isinstance(error, float)
+        return error
 
-    def _request(self, candidate: Candidate, deadline: float | None, **options: Any) -> FitRequest:
+    def _request(self, trial: Trial, *, half: bool = False) -> FitRequest:
         self.requested += 1
-        seconds = None if deadline is None else deadline - self.clock()
-        return FitRequest(candidate, seconds, self.least, **options)
+        seconds = None if trial.deadline is None else trial.deadline - self.clock()
+        return FitRequest(trial, seconds, self.least, half)
 
     def _results(
         self, following: Callable[[], FitRequest | None]

@@ -9,18 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from twoscale.errors import TwoscaleError, UnreadableDataError, WorkersError
 from twoscale.runtime.texts import duration_text
-from twoscale.search.attempts import Fitter, RunningCandidate, log_trial, trial_of
-from twoscale.search.candidates import Candidate
-from twoscale.search.findings import PERFECT
+from twoscale.search.advice import PERFECT
 from twoscale.search.journal import Journal, Resumed
-from twoscale.search.neighbours import Step, longer_training, more_members, steps
-from twoscale.search.space import SearchSpace
+from twoscale.search.neighbours import longer_training, more_members, steps
+from twoscale.search.space import Candidate, SearchSpace
 from twoscale.search.timing import Pace, Seconds, expected_seconds, training_pace
-from twoscale.search.trials import Search
+from twoscale.search.trials import Fitter, Search, Trial
 
 DEFAULT_BUDGET = 120.0  # seconds
 
@@ -30,7 +27,7 @@ NO_TIME = "the next candidate"  # first words of the reason of a search that was
 _SLACK = 0.02  # of the budget: no candidate is expected to end later
 _TRAINING_FROM = 0.3  # of the budget: from then on a long training that should win comes first
 _CHEAP = 0.05  # of the time left: such a candidate comes before any long training
-_HOPE = (20.0, 100.0)  # times the least error: a short training of more has no long one after it
+_PROBE_ERROR_RATIO = (20.0, 100.0)  # to the least error: above, no long training follows
 _PROBE = 0.125  # of the time left: a short training takes no more, nor all around it
 _LEAST = 0.1  # of the budget must be left for a short training
 _LONGER = 1.5  # times the seconds of the best training so far: a longer one has at least as many
@@ -77,10 +74,7 @@ def search(
 
 
 def _explore(
-    policy: _Policy,
-    first: Sequence[RunningCandidate],
-    report: Report | None,
-    journal: Journal | None,
+    policy: _Policy, first: Sequence[Trial], report: Report | None, journal: Journal | None
 ) -> None:
     """Try candidates, the `first` ones before others, until none is left or runs.
 
@@ -90,33 +84,24 @@ def _explore(
 
     def note() -> None:
         if report:
-            report(found, ", ".join(one.step.candidate.label for one in running))
+            report(found, ", ".join(trial.candidate.label for trial in running))
         if journal:
             journal.note(found.trials, running)
 
-    def following() -> RunningCandidate | None:
+    def following() -> Trial | None:
         chosen = waiting.pop(0) if waiting else policy.next()
         if chosen is not None:
             running.append(chosen)
-            note()
-        elif running:
+        if running:
             note()
         return chosen
 
-    for attempted, result in policy.fitter.attempts(following):
-        running.remove(attempted)
-        found.trials.append(trial_of(attempted, result, policy.clock()))
-        log_trial(found.trials[-1])
+    for trial, result in policy.fitter.attempts(following):
+        running.remove(trial)
+        found.trials.append(trial.ended(result, policy.clock()))
+        found.trials[-1].log()
         if journal and not running:  # there may be no other candidate
             journal.note(found.trials, running)
-
-
-class _Timed(NamedTuple):
-    """A step, how many seconds it should take, and after how many its training has to end."""
-
-    step: Step
-    seconds: float
-    limit: float | None
 
 
 @dataclass(frozen=True)
@@ -127,7 +112,7 @@ class _Policy:
     space: SearchSpace
     fitter: Fitter
     clock: Callable[[], float]
-    running: list[RunningCandidate] = field(default_factory=list)
+    running: list[Trial] = field(default_factory=list)
 
     @property
     def end(self) -> float:
@@ -139,15 +124,15 @@ class _Policy:
         """Say whether trainings may be as long as the time allows."""
         return "epochs" not in self.space.given
 
-    def first(self) -> RunningCandidate:
+    def first(self) -> Trial:
         """Return the cheapest candidate; a training has a share of the budget."""
         candidate, began = self.space.first, self.clock()
         self.space.identity(candidate)  # raises if a given setting is wrong
         probed = self.timed and candidate.probed
         deadline = began + _PROBE * (self.end - began) if probed else None
-        return RunningCandidate(Step(candidate, "cheapest", 1.0), None, began, deadline)
+        return Trial(candidate, "cheapest", began=began, deadline=deadline)
 
-    def next(self) -> RunningCandidate | None:
+    def next(self) -> Trial | None:
         """Return the next candidate; or None, and `found.stopped` says why if none is running."""
         found = self.found
         if found.best is None and self.running:
@@ -158,27 +143,29 @@ class _Policy:
         began = self.clock()
         left = end - began
         others, trainings = (
-            self._timed_steps(group, left) for group in (steps(found, self.space), self._long(left))
+            self._timed_steps(group, began, left)
+            for group in (steps(found, self.space), self._long(left))
         )
         groups = [others, trainings]
         if began > _TRAINING_FROM * found.budget and self._training_should_win(left):
-            cheap = [one for one in others if one.seconds <= _CHEAP * left]
-            groups = [cheap, trainings, others]
+            groups = [[one for one in others if _time(one) <= _CHEAP * left], trainings, others]
         for group in groups:
-            if fitting := [one for one in group if one.seconds <= left]:
-                chosen = min(fitting, key=lambda one: one.seconds / one.step.share)
-                deadline = None if chosen.limit is None else began + chosen.limit
-                return RunningCandidate(chosen.step, chosen.seconds, began, deadline)
+            if fitting := [one for one in group if _time(one) <= left]:
+                return min(fitting, key=lambda one: _time(one) / one.share)
         found.stopped = "" if self.running else _reason([*others, *trainings])
         return None
 
-    def _timed_steps(self, group: Iterable[Step], left: float) -> list[_Timed]:
+    def _timed_steps(self, group: Iterable[Trial], began: float, left: float) -> list[Trial]:
         """Return the steps whose candidates were not tried yet, with their times."""
-        known = [trial.candidate for trial in self.found.trials]
-        known += [one.step.candidate for one in self.running]
+        known = [trial.candidate for trial in (*self.found.trials, *self.running)]
         seen = {self.space.identity(one) for one in known}
-        new = (step for step in group if self.space.identity(step.candidate) not in seen)
-        return [_Timed(step, *self._seconds(step.candidate, left)) for step in new]
+        timed = []
+        for step in group:
+            if self.space.identity(step.candidate) not in seen:
+                seconds, limit = self._seconds(step.candidate, left)
+                deadline = None if limit is None else began + limit
+                timed.append(replace(step, expected=seconds, began=began, deadline=deadline))
+        return timed
 
     def _seconds(self, candidate: Candidate, left: float) -> tuple[float, float | None]:
         """Return how long a candidate should take, and after how long its training has to end.
@@ -213,17 +200,17 @@ class _Policy:
             return False
         return pace.trial.error * min(1.0, pace.training / (left - pace.fixed)) < best.error
 
-    def _long(self, left: float) -> Iterator[Step]:
+    def _long(self, left: float) -> Iterator[Trial]:
         """Yield the long trainings that may follow short ones, that of the least error first."""
         predictors = dict.fromkeys(trial.candidate.predictor for trial in self.found.trials)
-        training = {one.step.candidate.predictor for one in self.running}
+        training = {trial.candidate.predictor for trial in self.running}
         others = (predictor for predictor in predictors if predictor not in training)
         paces = (training_pace(self.found, predictor) for predictor in others)
         known = [pace for pace in paces if pace is not None]
         for pace in sorted(known, key=lambda pace: pace.trial.error):
             yield from self._longer(pace, left)
 
-    def _longer(self, pace: Pace, left: float) -> Iterator[Step]:
+    def _longer(self, pace: Pace, left: float) -> Iterator[Trial]:
         """Yield the long training that fills the time left, after a short one.
 
         If it is r times as long, the error of the short one must be below r² times the least error,
@@ -236,24 +223,29 @@ class _Policy:
         if any(trial.outcome is None for trial in alike):
             return
         time = max(left - pace.fixed, _LONGER * pace.training)
-        least, most = _HOPE
-        hope = min(most, max(least, (time / max(pace.training, pace.epoch)) ** 2))
-        if best.error <= PERFECT or pace.trial.error >= hope * best.error:
+        least, most = _PROBE_ERROR_RATIO
+        ratio = min(most, max(least, (time / max(pace.training, pace.epoch)) ** 2))
+        if best.error <= PERFECT or pace.trial.error >= ratio * best.error:
             return
         epochs = _SURPLUS * time / pace.epoch
         for one in longer_training(self.space, probed, best.candidate, epochs):
-            yield Step(one, "+ epochs", 1.0)
+            yield Trial(one, "+ epochs")
         for one in more_members(self.space, probed, time / max(pace.training, pace.epoch)):
-            yield Step(one, "+ networks", 1.0)
+            yield Trial(one, "+ networks")
 
 
-def _reason(missed: Sequence[_Timed]) -> str:
+def _time(trial: Trial) -> float:
+    """Return the seconds that a step should take."""
+    return trial.expected or 0.0
+
+
+def _reason(missed: Sequence[Trial]) -> str:
     """Return why a search ends: no candidate is left, or there is no time for the next one."""
     if not missed:
         return "no other candidate may help"
-    nearest = min(missed, key=lambda one: one.seconds)
-    name = f"{nearest.step.candidate.label} ({nearest.step.reason})"
-    return f"{NO_TIME}, {name}, would take about {duration_text(nearest.seconds)}"
+    nearest = min(missed, key=_time)
+    name = f"{nearest.candidate.label} ({nearest.reason})"
+    return f"{NO_TIME}, {name}, would take about {duration_text(_time(nearest))}"
 
 
 def _compare_with_half(policy: _Policy, report: Report | None) -> None:

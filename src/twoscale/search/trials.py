@@ -1,13 +1,18 @@
-"""Results of candidates that were tried, and the search they belong to."""
+"""Candidates that are tried, who fits them, what becomes of them, and their record."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from twoscale.search.candidates import Candidate
-from twoscale.search.findings import error_shares
+from twoscale.errors import TwoscaleError, UnreadableDataError
+from twoscale.runtime.logs import LOGGER
+from twoscale.runtime.texts import duration_text, percent, short_number
+from twoscale.search.advice import error_shares
+from twoscale.search.space import Candidate, SearchSpace
 
 
 @dataclass(frozen=True)
@@ -33,19 +38,87 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Trial:
-    """A candidate that was tried: why, how long it took, and its outcome."""
+    """A candidate that may be tried, is being fitted, or was fitted: why, when, and its outcome."""
 
     candidate: Candidate
     reason: str
-    expected: float | None  # seconds, as estimated before
-    seconds: float
-    outcome: Outcome | None
+    expected: float | None = None  # seconds, as estimated before; None for the first one
+    seconds: float = 0.0
+    outcome: Outcome | None = None
     failure: str | None = None
+    share: float = 1.0  # of the squared error that it may remove
+    began: float = 0.0
+    deadline: float | None = None  # of its training
 
     @property
     def error(self) -> float:
         """Return the validation error, or infinity if the candidate could not be fitted."""
         return math.inf if self.outcome is None else self.outcome.error
+
+    def ended(self, result: Outcome | TwoscaleError, now: float) -> Trial:
+        """Return what became of a candidate that was fitted.
+
+        The error of the first one is raised, and so is that of data that cannot be read.
+        """
+        done = replace(self, seconds=now - self.began)
+        if isinstance(result, TwoscaleError):
+            if self.expected is None or isinstance(result, UnreadableDataError):
+                raise result
+            return replace(done, failure=str(result))
+        if not math.isfinite(result.error):
+            return replace(done, failure="its predictions are not finite")
+        candidate = self.candidate
+        if result.epochs is not None:  # perhaps fewer than were asked for
+            candidate = replace(candidate, epochs=math.ceil(result.epochs))
+        return replace(done, candidate=candidate, outcome=result)
+
+    def log(self) -> None:
+        """Tell the log of a candidate that was tried."""
+        result = f"failed: {self.failure}"
+        if self.outcome is not None:
+            result = f"mean validation error {percent(self.error)}"
+        label, seconds = self.candidate.label, duration_text(self.seconds)
+        LOGGER.info("tried %s (%s) in %s: %s", label, self.reason, seconds, result)
+
+
+Following = Callable[[], Trial | None]
+"""Gives the candidate to fit next; None if there is none until another one is ready."""
+
+Attempt = tuple[Trial, Outcome | TwoscaleError]
+
+
+class Fitter(ABC):
+    """What fits candidates, and keeps the best one."""
+
+    validation_samples: int
+
+    @property
+    def reserve(self) -> float:
+        """Return the seconds that are needed after the search."""
+        return 0.0
+
+    @abstractmethod
+    def fit(self, candidate: Candidate, deadline: float | None = None) -> Outcome:
+        """Fit a candidate and measure it; a TwoscaleError means that it cannot be fitted.
+
+        Its training ends by the deadline, a time of the search's clock.
+        """
+
+    @abstractmethod
+    def half_error(self, candidate: Candidate, deadline: float | None = None) -> float:
+        """Return the validation error of a candidate that learns from half of the samples."""
+
+    def attempts(self, following: Following) -> Iterator[Attempt]:
+        """Fit the candidates that `following` gives; yield each with its outcome or its error.
+
+        Here one follows the other. Several may be fitted at a time. The end is when none is, and
+        None follows.
+        """
+        while (trial := following()) is not None:
+            try:
+                yield trial, self.fit(trial.candidate, trial.deadline)
+            except TwoscaleError as error:
+                yield trial, error
 
 
 @dataclass
@@ -72,3 +145,68 @@ class Search:
             for one in self.trials
             if one.outcome is not None and one.candidate.size is None
         }
+
+
+HEADINGS = ("candidate", "why", "input", "codes", "oracle", "learned", "s")
+
+MEASURE = "mean_relative_l2"
+"""The metric that a search chooses by; its errors are of this kind."""
+
+CAPTION = "Mean relative L2 errors of the validation fields in %"
+"""What the errors under `HEADINGS` are."""
+
+
+def as_record(found: Search, space: SearchSpace) -> dict[str, Any]:
+    """Return all trials of a search and its choice, for JSON."""
+    best = found.best
+    return {
+        "measure": MEASURE,
+        "budget": found.budget,
+        "seconds": found.seconds,
+        "stopped": found.stopped,
+        "half_error": found.half_error,
+        "declared_symmetries": space.declared,
+        "refused_symmetries": space.refused,
+        "chosen": found.trials.index(best) if best else None,
+        "trials": [_trial(trial, space) for trial in found.trials],
+    }
+
+
+def _trial(trial: Trial, space: SearchSpace) -> dict[str, Any]:
+    outcome: dict[str, Any] = {}
+    if trial.outcome is not None:
+        outcome = asdict(trial.outcome) | {"shares": trial.outcome.shares}
+        del outcome["tuned"]
+    return {
+        "label": trial.candidate.label,
+        "method": trial.candidate.chain,
+        "settings": space.settings(trial.candidate),
+        "why": trial.reason,
+        "expected_seconds": trial.expected,
+        "seconds": trial.seconds,
+        **outcome,
+        "failure": trial.failure,
+    }
+
+
+def table_rows(record: Mapping[str, Any]) -> list[list[str]]:
+    """Return a stored search as rows under `HEADINGS`; the chosen one is marked."""
+    return [
+        _row(trial, chosen=place == record["chosen"])
+        for place, trial in enumerate(record["trials"])
+    ]
+
+
+def _row(trial: Mapping[str, Any], *, chosen: bool) -> list[str]:
+    label = f"{'*' if chosen else ' '} {trial['label']}"
+    seconds = f"{trial['seconds']:.1f}"
+    if trial["failure"] is not None:
+        return [label, trial["why"], "", "", "", "failed", seconds]
+    return [
+        label,
+        trial["why"],
+        str(trial["settings"].get("input_variance", "all")),
+        f"{trial['input_code']}→{trial['output_code']}",
+        *(short_number(100 * trial[name]) for name in ("oracle", "error")),
+        seconds,
+    ]
