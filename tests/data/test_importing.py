@@ -297,7 +297,7 @@ def test_parameters_alone_are_fields_on_one_node(tmp_path):
     with pytest.raises(TwoscaleError, match="no array 'input': it holds 'parameters', 'output'"):
         dataset.load("input", [0])
     assert dataset.nbytes == 4 * 12 * (2 + 42)
-    held = dataset.hold().load_fields("input", [[5], [1, 2]])
+    held = dataset.cache().load_fields("input", [[5], [1, 2]])
     assert [one.shape for one in held] == [(1, 2, 1, 1), (2, 2, 1, 1)]
     assert Dataset(dataset.path).identity == dataset.identity
 

@@ -85,7 +85,7 @@ def test_samples_of_any_part_that_are_not_there_are_told(dataset, reads):
 
 @pytest.mark.parametrize("indices", [[0, 10**30], ["x"], [None], [[1, 2], [3]]])
 def test_samples_that_are_no_numbers_are_refused(dataset, indices):
-    with pytest.raises(TwoscaleError, match="are numbers from 0 to 29"):
+    with pytest.raises(TwoscaleError, match="samples 0 to 29"):
         dataset.load("input", indices)
 
 
@@ -278,7 +278,7 @@ def test_an_import_that_is_interrupted_leaves_nothing(tmp_path):
 def test_held_fields_are_those_on_disk_and_read_once(dataset, reads):
     parts = ([5, 1, 3], [0], range(6))
     before = [dataset.load_parts(name, parts) for name in ("input", "output")]
-    dataset.hold()
+    dataset.cache()
     reads.clear()
     after = [dataset.load_parts(name, parts) for name in ("input", "output")]
     assert reads == []

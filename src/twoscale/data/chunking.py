@@ -24,6 +24,10 @@ Region = tuple[slice, ...]
 """A part of an array: a slice of each axis, with a start and a stop."""
 
 
+Slices = tuple[slice, slice] | None
+"""The rows and columns that are asked for; None for all."""
+
+
 class Window(NamedTuple):
     """A part of the grid: its rows and its columns, each with a start and a stop."""
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
+from twoscale.data.chunking import Slices
 from twoscale.data.description import (
     DESCRIPTION,
     describe,
@@ -45,39 +46,28 @@ class FileDataset(Dataset):
     def __init__(self, files: Files, reading: Reading) -> None:
         self.files = file_list(files)
         self.path = self.files[0]
-        self._held = {}
+        self._cached = {}
         self._lock = Lock()
         self._opened = ExitStack()
         fields = self._opened.enter_context(open_fields(self.files, reading))
         self.reading = fields.reading
         self.layout = fields.layout()
         self._arrays = fields.stacks
-        self.metadata = describe(self.layout, None, seed=None) | {
-            "chunk": self.layout.chunk,
-            "reading": self.reading.as_dict(),
-            "files": [str(file.resolve()) for file in self.files],
-        }
-        asked = {name: self.metadata[name] for name in ("input", "output", "samples")}
-        found = self.reading.as_dict() | {"axes": None}  # the orders that were found are `known`
-        counted = asked | {"reading": found, "files": files_digest(self.files)}
+        how, layout = self.reading.as_dict(), self.layout
+        described = describe(layout, None, seed=None)
+        self.metadata = described | {"chunk": layout.chunk, "reading": how}
+        self.metadata["files"] = [str(file.resolve()) for file in self.files]
+        counted: dict[str, Any] = {name: described[name] for name in ("input", "output", "samples")}
+        counted["reading"] = how | {"axes": None}  # the orders that were found are `known`
+        counted["files"] = files_digest(self.files)
         self.metadata["digest"] = content_digest(counted)
 
     @property
     def _workers(self) -> int:
         return 1  # the libraries behind the formats read one part at a time
 
-    @property
-    def dtype(self) -> str:
-        return "float32"
-
     def read(
-        self,
-        name: str,
-        start: int,
-        stop: int,
-        *,
-        window: tuple[slice, slice] | None = None,
-        verify: bool = True,
+        self, name: str, start: int, stop: int, *, window: Slices = None, verify: bool = True
     ) -> np.ndarray:
         """Return consecutive samples of an array, with the axes a dataset would have.
 
@@ -151,14 +141,14 @@ def file_inputs(files: Files, reading: Reading, *, fields: bool = True) -> Store
 def open_data(files: Files, reading: Reading | None = None) -> Dataset:
     """Return a dataset, or files as one; `reading` says how files are to be read."""
     asked = reading or Reading()
-    if _is_one_dataset(files):
-        if asked != Reading():
-            raise TwoscaleError(
-                f"{files} is a dataset, whose arrays and axes are settled: drop the options that "
-                "say how files are read"
-            )
-        return _whole(files)
-    return FileDataset(files, asked)
+    if not _is_one_dataset(files):
+        return FileDataset(files, asked)
+    if asked != Reading():
+        settled = "whose arrays and axes are settled"
+        raise TwoscaleError(
+            f"{files} is a dataset, {settled}: drop the options that say how files are read"
+        )
+    return _whole(files)
 
 
 def open_with_test(
@@ -170,13 +160,15 @@ def open_with_test(
     """
     if test is None:
         return open_data(files, reading), None
+    for_test = Reading()
     if _is_one_dataset(files) and not _is_one_dataset(test):
-        dataset = _whole(files)
-        return dataset, FileDataset(test, Reading.recorded_in(dataset.metadata).for_other(reading))
-    dataset = open_data(files, reading)
+        dataset, for_test = _whole(files), reading
+    else:
+        dataset = open_data(files, reading)
     if _is_one_dataset(test):
         return dataset, _whole(test)
-    return dataset, FileDataset(test, Reading.recorded_in(dataset.metadata).for_other(Reading()))
+    recorded = Reading.recorded_in(dataset.metadata)
+    return dataset, FileDataset(test, recorded.for_other(for_test))
 
 
 def reopen_data(record: Mapping[str, Any]) -> Dataset:
@@ -233,14 +225,12 @@ def files_digest(paths: Sequence[Path]) -> str:
 
 
 def _regular(path: Path) -> Iterable[Path]:
-    if path.is_dir():
-        return sorted(file for file in path.rglob("*") if file.is_file())
-    return [path]
+    return sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
 
 
 def _places(size: int, share: int) -> Iterable[int]:
     """Return where blocks begin: all of a file, or as many as fit the share, first and last too."""
     if size <= share:
         return range(0, size, _BLOCK)
-    count = max(2, share // _BLOCK)
-    return [round(place) for place in np.linspace(0, max(0, size - _BLOCK), count)]
+    starts = np.linspace(0, max(0, size - _BLOCK), max(2, share // _BLOCK))
+    return [round(start) for start in starts]

@@ -119,13 +119,13 @@ class GeneratedDataset(Dataset):
         self.layout = _layout(problem, resolution, samples, seed)
         self.metadata = describe(self.layout, problem, seed=seed) | {"chunk": self.layout.chunk}
         self.metadata["digest"] = content_digest(self.metadata)
-        self._held = {name: torch.empty(samples, *self.inner_shape(name)) for name in SIDES}
-        self._arrays = self._held
+        self._cached = {name: torch.empty(samples, *self.inner_shape(name)) for name in SIDES}
+        self._arrays = self._cached
         cuda = torch.device(device).type == "cuda"
         for part in slices(samples, _batch(self.layout, self.layout.chunk, cuda=cuda)):
             for name, values in _solved(problem, self.layout, part, seed, device).items():
-                held = self._held[name]
-                held[part] = torch.from_numpy(values).reshape(-1, *held.shape[1:])
+                array = self._cached[name]
+                array[part] = torch.from_numpy(values).reshape(-1, *array.shape[1:])
             if progress:
                 progress("samples", part.stop, samples, "")
 

@@ -36,15 +36,7 @@ class ContentKind(Enum):
     YAML = "a YAML file"
     FILE = "a file of something else"
 
-    @property
-    def is_file(self) -> bool:
-        return self in _FILES
 
-
-_FILES = {
-    *(ContentKind.NPY, ContentKind.NPZ, ContentKind.HDF5, ContentKind.MAT),
-    *(ContentKind.NETCDF, ContentKind.TORCH, ContentKind.PAGE, ContentKind.YAML, ContentKind.FILE),
-}
 _MAGIC = {
     b"\x93NUMPY": ContentKind.NPY,
     b"PK\x03\x04": ContentKind.NPZ,

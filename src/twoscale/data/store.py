@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from twoscale import problems
-from twoscale.data.chunking import Window, checked_window, extent, moved
+from twoscale.data.chunking import DTYPE, Slices, Window, checked_window, extent, moved
 from twoscale.data.description import (
     DESCRIPTION,
     REPAIR,
@@ -58,26 +58,24 @@ class Dataset:
     """
 
     has_checksums = True  # of its samples
+    dtype = DTYPE
 
     path: Place
     metadata: dict[str, Any]
     layout: Layout
     _arrays: Mapping[str, Any]
-    _held: dict[str, Tensor]
+    _cached: dict[str, Tensor]
 
     def __init__(self, path: str | Place) -> None:
         self.path = place_of(path)
         self.metadata = read_description(self.path)
         self.layout = layout_of(self.metadata)
-        self._arrays = self._open_arrays()
-        self._held = {}
-
-    def _open_arrays(self) -> dict[str, StoredChunks]:
+        self._cached = {}
         spaces = (self.input_space, self.output_space)
         room = 4 * min(self.chunk, self.samples) * sum(prod(space.shape) for space in spaces)
         require_memory(f"reading {self.path} in parts", room, "its fields are too large")
         try:
-            return {
+            self._arrays = {
                 name: StoredChunks(self.path / name, chunking, self.metadata["checksums"][name])
                 for name, chunking in self.layout.chunkings.items()
             }
@@ -131,10 +129,6 @@ class Dataset:
         return None if described is None else problems.problem_from(described)
 
     @property
-    def dtype(self) -> str:
-        return self._arrays["output"].dtype
-
-    @property
     def identity(self) -> str:
         """Return a digest of everything the dataset holds: its fields and their description."""
         return str(self.metadata["digest"])[:16]
@@ -145,13 +139,7 @@ class Dataset:
         return int(self.metadata["chunk"])
 
     def read(
-        self,
-        name: str,
-        start: int,
-        stop: int,
-        *,
-        window: tuple[slice, slice] | None = None,
-        verify: bool = True,
+        self, name: str, start: int, stop: int, *, window: Slices = None, verify: bool = True
     ) -> np.ndarray:
         """Return consecutive samples of an array, with the axes it was written with.
 
@@ -165,7 +153,7 @@ class Dataset:
         except Damaged as error:
             raise self._damaged(name, error.start, error.stop) from error
 
-    def _window(self, name: str, window: tuple[slice, slice] | None) -> Window | None:
+    def _window(self, name: str, window: Slices) -> Window | None:
         """Return a window of an array's grid with its bounds."""
         if window is None:
             return None
@@ -176,8 +164,8 @@ class Dataset:
 
     def _array(self, name: str) -> Any:
         if name not in self._arrays:
-            held = ", ".join(f"'{one}'" for one in self._arrays)
-            raise TwoscaleError(f"{self.path} has no array '{name}': it holds {held}")
+            names = ", ".join(f"'{one}'" for one in self._arrays)
+            raise TwoscaleError(f"{self.path} has no array '{name}': it holds {names}")
         return self._arrays[name]
 
     def intact(self, name: str, first: int, values: np.ndarray) -> bool:
@@ -191,22 +179,19 @@ class Dataset:
 
     def _damaged(self, name: str, start: int, stop: int) -> UnreadableDataError:
         if isinstance(self.path, Path) and not (self.path / DESCRIPTION).exists():
-            return UnreachableDataError(
-                f"{self.path} is no longer there: make its disk available again, or copy it back"
-            )
-        return UnreadableDataError(
-            f"{self.path} is damaged: samples {start} to {stop - 1} of '{name}' cannot be read "
-            "as they were written; generate or import it again"
-        )
+            advice = "make its disk available again, or copy it back"
+            return UnreachableDataError(f"{self.path} is no longer there: {advice}")
+        samples = f"samples {start} to {stop - 1} of '{name}'"
+        text = f"{self.path} is damaged: {samples} cannot be read as they were written"
+        return UnreadableDataError(f"{text}; generate or import it again")
 
     def fields(self, side: str, indices: Indices, workers: Workers | None = None) -> FieldSource:
         """Return some samples of a side as a source that reads fields from disk on each pass.
 
         Other `workers` than the threads of this process must see the same path.
         """
-        fields = None
-        if self._has_fields(side):
-            fields = StoredFields(self, side, indices, workers=workers)
+        stored = self._has_fields(side)
+        fields = StoredFields(self, side, indices, workers=workers) if stored else None
         return self._with_parameters(side, [fields], [indices])[0]
 
     def load_fields(self, side: str, parts: Sequence[Indices]) -> list[FieldSource]:
@@ -243,8 +228,8 @@ class Dataset:
         """Return several sets of samples of an array in memory, reading the array once."""
         self._array(name)
         chosen = [self.ascending(indices) for indices in parts]
-        if name in self._held:
-            return [self._held[name][torch.from_numpy(one)] for one in chosen]
+        if name in self._cached:
+            return [self._cached[name][torch.from_numpy(one)] for one in chosen]
         loaded = [torch.empty(len(one), *self.inner_shape(name)) for one in chosen]
         for start, values in self.blocks(name, np.unique(np.concatenate(chosen))):
             block = single_precision(values)
@@ -253,19 +238,14 @@ class Dataset:
                 fields[low:high] = block[one[low:high] - start]
         return loaded
 
-    def hold(self) -> Self:
+    def cache(self) -> Self:
         """Keep all arrays in memory from now on, for repeated loads of other splits."""
         for name in self.arrays:
-            self._held[name] = self.load(name, range(self.samples))
+            self._cached[name] = self.load(name, range(self.samples))
         return self
 
     def blocks(
-        self,
-        name: str,
-        wanted: np.ndarray,
-        *,
-        window: tuple[slice, slice] | None = None,
-        workers: int | None = None,
+        self, name: str, wanted: np.ndarray, *, window: Slices = None, workers: int | None = None
     ) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (first sample, values) of the stretches of an array that hold `wanted` samples.
 
@@ -298,17 +278,13 @@ class Dataset:
 
     def ascending(self, indices: Indices) -> np.ndarray:
         """Return sample indices in ascending order, or say which of them are not there."""
+        known = f"samples 0 to {self.samples - 1}"
         try:
             chosen = np.sort(np.asarray(indices, dtype=np.int64))
         except (OverflowError, TypeError, ValueError) as error:
-            raise TwoscaleError(
-                f"samples of {self.path} are numbers from 0 to {self.samples - 1}: {error}"
-            ) from error
+            raise TwoscaleError(f"{self.path} has {known}, asked for others: {error}") from error
         if len(chosen) and not 0 <= chosen[0] <= chosen[-1] < self.samples:
-            raise TwoscaleError(
-                f"{self.path} has samples 0 to {self.samples - 1}, "
-                f"asked for {chosen[0]} to {chosen[-1]}"
-            )
+            raise TwoscaleError(f"{self.path} has {known}, asked for {chosen[0]} to {chosen[-1]}")
         return chosen
 
 

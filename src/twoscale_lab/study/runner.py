@@ -251,7 +251,7 @@ class _Runner:
                 dataset = open_dataset(self.folder, data, self.device, progress)
                 self.opened[data] = dataset
                 if dataset.nbytes < available_memory() // 4:
-                    dataset.hold()
+                    dataset.cache()
         return [self.opened[data] for data in wanted]
 
     def _dataset(self, data: Data, progress: Progress) -> Dataset:

@@ -33,7 +33,7 @@ except ImportError as error:
 
 _NAMES_LIMIT = 100  # arrays named to a user who has to choose
 _DEPTH_LIMIT = 32  # groups within groups that are looked into for names
-_ONE_FILE = "copy its values into one file first, for example with h5py"
+_ONE_FILE = "copy its values into one file first, where all of its sources are there"
 
 
 @contextmanager
@@ -61,16 +61,14 @@ class Hdf5Archive(Archive):
 
     def names(self) -> list[str]:
         """Return the paths of arrays; of one group per sample, those inside of the first."""
-        found: list[str] = []
+        names: list[str] = []
         numbered = self._numbered("")
-        if len(numbered) > 1 and len(numbered) == len(self.handle):
-            self._collect(self.handle[numbered[0]], "", found, set())
-        else:
-            self._collect(self.handle, "", found, set())
-        return found
+        samples = len(numbered) > 1 and len(numbered) == len(self.handle)
+        self._collect(self.handle[numbered[0]] if samples else self.handle, "", names, set())
+        return names
 
     def _collect(
-        self, group: Any, prefix: str, found: list[str], seen: set[int], *, strict: bool = False
+        self, group: Any, prefix: str, names: list[str], seen: set[int], *, strict: bool = False
     ) -> None:
         """Add the arrays below a group; a group that holds itself is visited once.
 
@@ -81,7 +79,7 @@ class Hdf5Archive(Archive):
             return
         seen.add(address)
         for name in group:
-            if len(found) == _NAMES_LIMIT and not strict:
+            if len(names) == _NAMES_LIMIT and not strict:
                 return
             kind = _link_type(group, name)
             if strict and kind not in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT):
@@ -90,24 +88,21 @@ class Hdf5Archive(Archive):
                 continue
             item = group[name]
             if isinstance(item, h5py.Dataset):
-                found.append(prefix + name)
+                names.append(prefix + name)
             elif isinstance(item, h5py.Group):
-                self._collect(item, f"{prefix}{name}/", found, seen, strict=strict)
+                self._collect(item, f"{prefix}{name}/", names, seen, strict=strict)
 
     def array(self, name: str) -> Found | None:
         paths = self._paths(name)
         if not paths:
             return None
-        found = [self._dataset(path) for path in paths]
-        if len(found) == 1:
-            return known_array(self.handle, paths[0], found[0])
-        return Pieces(
-            name,
-            [partial(nullcontext, one) for one in found],  # of a file that stays open
-            [f"'{path}'" for path in paths],
-            [tuple(one.shape) for one in found],
-            np.result_type(*(one.dtype for one in found)),
-        )
+        arrays = [self._dataset(path) for path in paths]
+        if len(arrays) == 1:
+            return known_array(self.handle, paths[0], arrays[0])
+        openers = [partial(nullcontext, one) for one in arrays]  # of a file that stays open
+        shapes = [tuple(one.shape) for one in arrays]
+        dtype = np.result_type(*(one.dtype for one in arrays))
+        return Pieces(name, openers, [f"'{path}'" for path in paths], shapes, dtype)
 
     def axes(self, name: str) -> Axes | None:
         paths = self._paths(name)
@@ -132,27 +127,23 @@ class Hdf5Archive(Archive):
 
         Many groups are the samples of one array: groups that are named by numbers, such as 0000.
         """
-        if isinstance(self._find(name), h5py.Dataset):
+        if self._is_array(name):
             return [name]
-        groups = [""] + [f"{one}/" for one in self._groups("")]
+        groups = ["", *(f"{one}/" for one in self._groups(""))]
         within = [f"{group}{name}" for group in groups if self._is_array(f"{group}{name}")]
         if len(within) == 1:
             return within
         for group in groups:
-            numbered = self._numbered(group.rstrip("/"))
-            found = [f"{group}{one}/{name}" for one in numbered]
-            if len(numbered) > 1 and self._is_array(found[0]):
-                self._require_all(name, found)
-                return found
+            paths = [f"{group}{one}/{name}" for one in self._numbered(group.rstrip("/"))]
+            if len(paths) < 2 or not self._is_array(paths[0]):
+                continue
+            if missing := [path for path in paths if not self._is_array(path)]:
+                raise TwoscaleError(
+                    f"{self.file} has '{paths[0]}' but no '{missing[0]}': '{name}' must be in "
+                    f"every one of its {len(paths)} numbered groups"
+                )
+            return paths
         return []
-
-    def _require_all(self, name: str, paths: list[str]) -> None:
-        missing = [path for path in paths if not self._is_array(path)]
-        if missing:
-            raise TwoscaleError(
-                f"{self.file} has '{paths[0]}' but no '{missing[0]}': '{name}' must be in every "
-                f"one of its {len(paths)} numbered groups"
-            )
 
     def _is_array(self, path: str) -> bool:
         return isinstance(self._find(path), h5py.Dataset)
@@ -162,27 +153,28 @@ class Hdf5Archive(Archive):
         group = self._find(path)
         if not isinstance(group, h5py.Group):
             return []
-        return [
-            one
-            for one in group
-            if _link_type(group, one) == h5py.h5l.TYPE_HARD
-            and group.get(one, getclass=True) is h5py.Group
-        ]
+        hard = [one for one in group if _link_type(group, one) == h5py.h5l.TYPE_HARD]
+        return [one for one in hard if group.get(one, getclass=True) is h5py.Group]
 
     def _numbered(self, path: str) -> list[str]:
         """Return the groups that are named by numbers: 0000, 0001, … or sample_1, sample_2, …"""
-        groups = self._groups(path)
-        found = [one for one in groups if re.fullmatch(r"\D*\d+", one)]
-        if len({one.rstrip("0123456789") for one in found}) > 1:
+        numbered = [one for one in self._groups(path) if re.fullmatch(r"\D*\d+", one)]
+        if len({one.rstrip("0123456789") for one in numbered}) > 1:
             return []
-        return sorted(found, key=natural)
+        return sorted(numbered, key=natural)
 
     def _dataset(self, path: str) -> Any:
         """Return an array at its path, checked, with the axes of the program that wrote it."""
-        item = self._find(path)
-        self._refuse_elsewhere(path, item)
+        item, subject = self._find(path), f"'{path}' of {self.file}"
+        elsewhere = ""
+        if item.is_virtual:
+            elsewhere = "is a virtual dataset, made up from other arrays"
+        elif item.id.get_create_plist().get_external_count():
+            elsewhere = "keeps its values in other files, which are not read"
+        if elsewhere:
+            raise TwoscaleError(f"{subject} {elsewhere}: {_ONE_FILE}")
         if item.dtype.kind in "fiub":  # what is no number is refused by the caller
-            self._refuse_unwritten(path, item)
+            self._refuse_unwritten(subject, item)
         # MATLAB's v7.3 files store axes in reverse, which is undone.
         return reversed_axes(item) if self.file.suffix == ".mat" else item
 
@@ -197,35 +189,19 @@ class Hdf5Archive(Archive):
             kind = _link_type(item, step)
             if kind == h5py.h5l.TYPE_SOFT:
                 target = item.id.links.get_val(step.encode()).decode(errors="replace")
-                raise TwoscaleError(
-                    f"'{name}' of {self.file} is a link: give the array's own name, '{target}'"
-                )
+                text = f"'{name}' of {self.file} is a link: give the array's own name, '{target}'"
+                raise TwoscaleError(text)
             if kind != h5py.h5l.TYPE_HARD:
                 raise self._other_file(name)
             item = item[step]
         return item
 
     def _other_file(self, name: str) -> TwoscaleError:
-        return TwoscaleError(
-            f"'{name}' of {self.file} is a link to another file, which is not followed: give that "
-            f"file, or {_ONE_FILE}"
-        )
+        where = "a link to another file, which is not followed"
+        return TwoscaleError(f"'{name}' of {self.file} is {where}: give that file, or {_ONE_FILE}")
 
-    def _refuse_elsewhere(self, name: str, item: Any) -> None:
-        if item.is_virtual:
-            raise TwoscaleError(
-                f"'{name}' of {self.file} is a virtual dataset, made up from other arrays: "
-                f"{_ONE_FILE}, where all of its sources are there"
-            )
-        if item.id.get_create_plist().get_external_count():
-            raise TwoscaleError(
-                f"'{name}' of {self.file} keeps its values in other files, which are not read: "
-                f"{_ONE_FILE}"
-            )
-
-    def _refuse_unwritten(self, name: str, item: Any) -> None:
+    def _refuse_unwritten(self, subject: str, item: Any) -> None:
         """Refuse an array that was not written, or in part: HDF5 reads zeros in its place."""
-        subject = f"'{name}' of {self.file}"
         if not item.size:  # None where there is no dataspace
             raise TwoscaleError(f"{subject} is without values: its shape is {item.shape}")
         stored = item.id.get_storage_size()
@@ -234,16 +210,14 @@ class Hdf5Archive(Archive):
             pairs = zip(item.shape, item.chunks, strict=True)
             chunks = math.prod(-(-side // length) for side, length in pairs)
             if written != chunks:
-                raise TwoscaleError(
-                    f"{subject} was not completely written: {written} of its {chunks} chunks are "
-                    "there"
-                )
+                there = f"{written} of its {chunks} chunks are there"
+                raise TwoscaleError(f"{subject} was not completely written: {there}")
             needed = math.prod(item.chunks) * item.dtype.itemsize
             require_memory(f"one chunk of {subject}", needed, "use smaller ones (h5repack -l)")
         elif stored != item.size * item.id.get_type().get_size():
             raise TwoscaleError(f"{subject} was never written: it takes {stored} bytes in the file")
         if stored + (item.id.get_offset() or 0) > self.size:
-            raise TwoscaleError(f"{self.file} is damaged: '{name}' claims more than the file has")
+            raise TwoscaleError(f"{subject} is damaged: it claims more bytes than the file has")
 
 
 def _link_type(group: Any, name: str) -> int:

@@ -30,15 +30,19 @@ from twoscale.files.npy import open_npy
 from twoscale.files.reading import unreadable
 
 KINDS = "npz, npy, HDF5, MAT, NetCDF, Zarr, .pt, PNG or TIFF"
-_SUFFIXES = {
-    **{".npz": "npz", ".npy": "npy", ".mat": "mat", ".pt": "torch", ".pth": "torch"},
-    **dict.fromkeys((".h5", ".hdf5", ".hdf", ".he5"), "hdf5"),
-    **dict.fromkeys((".nc", ".nc4", ".nc3", ".cdf", ".netcdf"), "netcdf"),
-    **dict.fromkeys((".png", ".tif", ".tiff"), "image"),
+_ENDINGS = {
+    "npz": ".npz",
+    "npy": ".npy",
+    "mat": ".mat",
+    "torch": ".pt .pth",
+    "hdf5": ".h5 .hdf5 .hdf .he5",
+    "netcdf": ".nc .nc4 .nc3 .cdf .netcdf",
+    "image": ".png .tif .tiff",
 }
+_KIND_OF = {ending: kind for kind, endings in _ENDINGS.items() for ending in endings.split()}
 _MODULES = {"torch": "torch_file", "image": "images", "netcdf": "named_axes", "zarr": "named_axes"}
 """Where a reader is, if not in the module of its kind; some need another package."""
-_HOLD_SEVERAL = ("npz", "mat", "hdf5", "netcdf")
+_HOLD_SEVERAL = ("npz", "mat", "hdf5", "netcdf")  # several arrays
 _ZARR_FILES = ("zarr.json", ".zgroup", ".zarray")
 
 
@@ -56,7 +60,7 @@ def open_archive(paths: Sequence[Path], *, in_order: bool = True) -> Iterator[Ar
         if len(paths) == 1:
             yield stack.enter_context(_open_one(paths[0]))
             return
-        if _hold_several(paths[0]):
+        if _kind(paths[0]) in _HOLD_SEVERAL:
             _require_one_kind(paths)
             yield FilesArchive(paths)
             return
@@ -69,7 +73,7 @@ def open_archive(paths: Sequence[Path], *, in_order: bool = True) -> Iterator[Ar
 
 def is_array_file(path: Path) -> bool:
     """Say whether a path has the name of a file of arrays."""
-    return path.suffix.lower() in _SUFFIXES
+    return path.suffix.lower() in _KIND_OF
 
 
 def expanded(files: Sequence[str | Path]) -> list[Path]:
@@ -93,7 +97,7 @@ def _open_one(path: Path) -> AbstractContextManager[Archive]:
         return _open_folder(path)
     with open_file(path) as handle, reading(path):
         start = handle.read(512)
-    kind = _SUFFIXES.get(path.suffix.lower())
+    kind = _kind(path)
     is_hdf5 = start.startswith(b"\x89HDF\r\n\x1a\n")
     if start.startswith(b"CDF"):
         kind = "netcdf"
@@ -145,12 +149,7 @@ def _is_zarr(folder: Path) -> bool:
 
 
 def _kind(path: Path) -> str | None:
-    return _SUFFIXES.get(path.suffix.lower())
-
-
-def _hold_several(path: Path) -> bool:
-    """Say whether files with this ending hold several arrays."""
-    return _kind(path) in _HOLD_SEVERAL
+    return _KIND_OF.get(path.suffix.lower())
 
 
 def _contents(folder: Path) -> list[Path]:
