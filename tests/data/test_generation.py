@@ -51,99 +51,81 @@ def test_metadata_tells_how_the_data_came_about(tmp_path):
     assert dataset.problem is not None
 
 
-class Stopped(KeyboardInterrupt):
-    """Stands for a keyboard interrupt."""
+OPTIONS = {"resolution": 16, "samples": 17, "seed": 1}
+
+
+def stop_at(samples):
+    def stop(stage, done, total, remark):
+        if done == samples:
+            raise KeyboardInterrupt
+
+    return stop
+
+
+def interrupt(tmp_path, samples):
+    """Make a whole dataset and one that was interrupted; return the latter's work folder."""
+    generate(Poisson(), tmp_path / "whole.zarr", **OPTIONS)
+    with pytest.raises(KeyboardInterrupt):
+        generate(Poisson(), tmp_path / "cut.zarr", **OPTIONS, progress=stop_at(samples))
+    return tmp_path / ".cut.zarr.twoscale-work"
 
 
 @pytest.mark.parametrize("stop_after", [6, 12])
-def test_interrupted_generation_continues_to_the_same_bytes(tmp_path, small_chunks, stop_after):
-    def stop(stage, done, total, remark):
-        if done == stop_after:
-            raise Stopped
-
-    options = {"resolution": 16, "samples": 17, "seed": 1}
-    generate(Poisson(), tmp_path / "whole.zarr", **options)
-    with pytest.raises(Stopped):
-        generate(Poisson(), tmp_path / "cut.zarr", **options, progress=stop)
+def test_interrupted_generation_continues_to_the_same_bytes(
+    tmp_path, small_chunks, stop_after, monkeypatch
+):
+    work = interrupt(tmp_path, stop_after)
     assert not (tmp_path / "cut.zarr").exists()
-    solved = []
-    problem = Poisson()
-    original = Poisson.solve
-
-    def counting(self, inputs):
-        solved.append(len(inputs))
-        return original(self, inputs)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Poisson, "solve", counting)
-        generate(problem, tmp_path / "cut.zarr", **options)
+    solved, solve = [], Poisson.solve
+    monkeypatch.setattr(
+        Poisson, "solve", lambda self, inputs: solved.append(len(inputs)) or solve(self, inputs)
+    )
+    generate(Poisson(), tmp_path / "cut.zarr", **OPTIONS)
     assert sum(solved) == 17 - stop_after
     assert contents(tmp_path / "cut.zarr") == contents(tmp_path / "whole.zarr")
-    assert not (tmp_path / ".cut.zarr.twoscale-work").exists()
+    assert not work.exists()
 
 
-def test_a_torn_log_line_is_written_again(tmp_path, small_chunks):
-    def stop(stage, done, total, remark):
-        if done == 12:
-            raise Stopped
-
-    options = {"resolution": 16, "samples": 17, "seed": 1}
-    generate(Poisson(), tmp_path / "whole.zarr", **options)
-    with pytest.raises(Stopped):
-        generate(Poisson(), tmp_path / "cut.zarr", **options, progress=stop)
-    log = tmp_path / ".cut.zarr.twoscale-work" / "log.jsonl"
-    log.write_text(log.read_text()[:-20])
-    generate(Poisson(), tmp_path / "cut.zarr", **options)
-    assert contents(tmp_path / "cut.zarr") == contents(tmp_path / "whole.zarr")
+def _tear_the_log(work, shards):
+    (work / "log.jsonl").write_text((work / "log.jsonl").read_text()[:-20])
 
 
-def _empty_the_first(shards):
+def _empty_the_first(work, shards):
     shards[0].write_bytes(b"")
 
 
-def _remove_the_second(shards):
+def _remove_the_second(work, shards):
     shards[1].unlink()
 
 
-def _change_the_first(shards):
+def _change_the_first(work, shards):
     content = bytearray(shards[0].read_bytes())
     content[len(content) // 2] ^= 1
     shards[0].write_bytes(content)
 
 
-def _lengthen_both(shards):
+def _lengthen_both(work, shards):
     for shard in shards:
         shard.write_bytes(shard.read_bytes() + b"half a chunk")
 
 
 @pytest.mark.parametrize(
-    "lose", [_empty_the_first, _remove_the_second, _change_the_first, _lengthen_both]
+    "lose",
+    [_tear_the_log, _empty_the_first, _remove_the_second, _change_the_first, _lengthen_both],
 )
 def test_what_was_logged_but_is_lost_is_written_again(tmp_path, small_chunks, lose):
     """After a loss of power the log may know of chunks that never reached the disk."""
-
-    def stop(stage, done, total, remark):
-        if done == 12:
-            raise Stopped
-
-    options = {"resolution": 16, "samples": 17, "seed": 1}
-    generate(Poisson(), tmp_path / "whole.zarr", **options)
-    with pytest.raises(Stopped):
-        generate(Poisson(), tmp_path / "cut.zarr", **options, progress=stop)
-    content = tmp_path / ".cut.zarr.twoscale-work" / "content"
-    shards = sorted(path for path in (content / "input" / "c").rglob("*") if path.is_file())
+    work = interrupt(tmp_path, 12)
+    shards = sorted(path for path in work.glob("content/input/c/**/*") if path.is_file())
     assert len(shards) == 2
-    lose(shards)
-    generate(Poisson(), tmp_path / "cut.zarr", **options)
+    lose(work, shards)
+    generate(Poisson(), tmp_path / "cut.zarr", **OPTIONS)
     assert contents(tmp_path / "cut.zarr") == contents(tmp_path / "whole.zarr")
 
 
 def test_another_recipe_starts_anew(tmp_path, small_chunks):
-    def stop(stage, done, total, remark):
-        raise Stopped
-
-    with pytest.raises(Stopped):
-        generate(Poisson(), tmp_path / "d", resolution=16, samples=17, seed=1, progress=stop)
+    with pytest.raises(KeyboardInterrupt):
+        generate(Poisson(), tmp_path / "d", **OPTIONS, progress=stop_at(6))
     dataset = generate(Poisson(), tmp_path / "d", resolution=16, samples=17, seed=2)
     expected = Poisson().sample(Grid.square(16), range(17), seed=2).float()
     assert torch.equal(dataset.load("input", range(17))[:, 0], expected)

@@ -1,13 +1,12 @@
 import os
-import warnings
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 import torch
-from scipy.io import savemat
 
+from tests.data.readers import written
 from twoscale.data import Dataset, description, import_fields
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
@@ -15,167 +14,82 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.source import gather
 from twoscale.problems import Poisson
 
-
-@pytest.fixture
-def pair():
-    rng = np.random.default_rng(0)
-    return rng.standard_normal((12, 10, 14)), rng.standard_normal((12, 10, 14))
+RNG = np.random.default_rng(0)
+X, U = RNG.standard_normal((2, 12, 10, 14))
 
 
-def _npz(folder, x, u):
-    np.savez(folder / "f.npz", a=x, u=u)
-    return [folder / "f.npz"]
-
-
-def _npy(folder, x, u):
+def _npy(folder, x=X, u=U):
     np.save(folder / "a.npy", x)
     np.save(folder / "u.npy", u)
     return [folder / "a.npy", folder / "u.npy"]
 
 
-def _hdf5(folder, x, u):
-    with h5py.File(folder / "f.h5", "w") as file:
-        file["a"] = x
-        file["u"] = u
-    return [folder / "f.h5"]
-
-
-def _mat5(folder, x, u):
-    savemat(folder / "f.mat", {"a": x, "u": u})
-    return [folder / "f.mat"]
-
-
-def _mat73(folder, x, u):
-    """MATLAB writes an array of size (12, 10, 14) as an HDF5 dataset of shape (14, 10, 12)."""
-    with h5py.File(folder / "f.mat", "w", userblock_size=512) as file:
-        file["a"] = x.T
-        file["u"] = u.T
-    with (folder / "f.mat").open("r+b") as file:
-        file.write(b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(128))
-    return [folder / "f.mat"]
-
-
-@pytest.mark.parametrize("write", [_npz, _npy, _hdf5, _mat5, _mat73])
-def test_every_format_gives_the_same_dataset(tmp_path, pair, write):
-    files = write(tmp_path, *pair)
-    dataset = import_fields(files, tmp_path / "d.zarr", inputs="a", outputs="u")
-    for name, values in zip(("input", "output"), pair, strict=True):
-        assert np.array_equal(dataset.read(name, 0, 12), values.astype(np.float32))
-    assert dataset.problem is None
-    assert dataset.output_space.grid == Grid((10, 14))
-
-
-def test_nested_hdf5_names(tmp_path, pair):
-    with h5py.File(tmp_path / "f.hdf5", "w") as file:
-        file["group/a"], file["group/u"] = pair
-    dataset = import_fields(
-        [tmp_path / "f.hdf5"], tmp_path / "d", inputs="group/a", outputs="group/u"
-    )
-    assert dataset.samples == 12
-
-
 def test_problem_can_be_declared(tmp_path):
-    grid_fields = np.zeros((3, 16, 16), dtype=np.float32)
-    dataset = import_fields(
-        _npy(tmp_path, grid_fields, grid_fields), tmp_path / "d", problem=Poisson()
-    )
+    zeros = np.zeros((3, 16, 16), dtype=np.float32)
+    dataset = import_fields(_npy(tmp_path, zeros, zeros), tmp_path / "d", problem=Poisson())
     assert dataset.problem.name == "poisson"
 
 
-def _bad(tmp_path, x, u, message, **keys):
-    keys = {"inputs": "a", "outputs": "u"} | keys
-    with pytest.raises(TwoscaleError, match=message):
-        import_fields(_npz(tmp_path, x, u), tmp_path / "d", **keys)
+def _with(values, value):
+    values = values.copy()
+    values[7, 2, 2] = value
+    return values
+
+
+SOLID = np.ones((2, 3, 4, 5, 6))
+
+
+@pytest.mark.parametrize(
+    ("x", "u", "keys", "words"),
+    [
+        (X, U, {"inputs": "b"}, r"no array 'b' \(input\): it holds a \(12, 10, 14\), u"),
+        (X, U, {"outputs": None}, r"that are output: it holds a \(12, 10, 14\), u"),
+        (X, U[:11], {}, r"samples must agree, .* 'u' 11 samples of 10x14 \(axes nhw\); .*hwn"),
+        (_with(X, np.nan), U, {}, "NaN or infinite values, first in sample 7"),
+        (_with(X, 1e39), U, {}, "beyond the range of single precision .*, first in sample 7"),
+        (np.ones(12), U, {}, r"got \(12,\): scalars of each sample can be inputs"),
+        (X, np.ones(12), {}, r"'u' must have shape \(samples, height, width\), .*"),
+        (SOLID, SOLID, {}, "of fields in three dimensions give slices"),
+        (X * 1j, U, {}, "real numbers, got dtype complex128"),
+        (np.array([{}], dtype=object), U, {}, "damaged or not what its name says"),
+        *(
+            (np.zeros(s), U, {}, "'a' are without values")
+            for s in ((0, 8, 8), (3, 0, 8), (3, 8, 0))
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_arrays_that_are_no_pairs(tmp_path, x, u, keys, words):
+    np.savez(tmp_path / "f.npz", a=x, u=u)
+    with pytest.raises(TwoscaleError, match=words):
+        import_fields(tmp_path / "f.npz", tmp_path / "d", **{"inputs": "a", "outputs": "u"} | keys)
     assert not list(tmp_path.glob("d*"))
 
 
-def test_missing_key_is_listed_against_what_there_is(tmp_path, pair):
-    _bad(tmp_path, *pair, r"no array 'b' \(input\): it holds a \(12, 10, 14\), u", inputs="b")
-
-
-def test_key_not_given(tmp_path, pair):
-    _bad(
-        tmp_path,
-        *pair,
-        r"that are output: it holds a \(12, 10, 14\), u",
-        outputs=None,
-    )
-
-
-def test_mismatched_shapes(tmp_path, pair):
-    words = r"samples must agree, .* 'u' 11 samples of 10x14 \(axes nhw\); if the file holds .*hwn"
-    _bad(tmp_path, pair[0], pair[1][:11], words)
-
-
-def test_nan_is_located(tmp_path, pair):
-    x = pair[0].copy()
-    x[7, 2, 2] = np.nan
-    _bad(tmp_path, x, pair[1], "NaN or infinite values, first in sample 7")
-
-
-def test_wrong_dimensions(tmp_path, pair):
-    scalars = np.ones(12)
-    _bad(tmp_path, scalars, pair[1], r"got \(12,\): scalars of each sample can be inputs")
-    _bad(tmp_path, pair[0], scalars, r"'u' must have shape \(samples, height, width\), .*")
-    solid = np.ones((2, 3, 4, 5, 6))
-    _bad(tmp_path, solid, solid, "of fields in three dimensions give slices, or the planes as ch")
-
-
-def test_complex_numbers(tmp_path, pair):
-    _bad(
-        tmp_path, pair[0] * 1j, pair[1], "real numbers, got dtype complex128: give the real and the"
-    )
-
-
-def test_objects_are_never_unpickled(tmp_path, pair):
-    np.savez(tmp_path / "f.npz", a=np.array([{}], dtype=object), u=pair[1])
-    with pytest.raises(TwoscaleError, match="damaged or not what its name says"):
-        import_fields([tmp_path / "f.npz"], tmp_path / "d", inputs="a", outputs="u")
-
-
-@pytest.mark.parametrize("name", ["f.npz", "f.h5", "f.mat"])
-def test_damaged_files(tmp_path, name):
-    (tmp_path / name).write_bytes(b"not what it says")
-    with pytest.raises(TwoscaleError, match="damaged or not what its name says"):
-        import_fields([tmp_path / name], tmp_path / "d", inputs="a", outputs="u")
-
-
-def test_damaged_npy(tmp_path, pair):
-    files = _npy(tmp_path, *pair)
-    files[1].write_bytes(b"no array")
-    with pytest.raises(TwoscaleError, match=r"u\.npy is damaged or not a readable npy file"):
-        import_fields(files, tmp_path / "d")
-
-
-def test_missing_file(tmp_path):
+@pytest.mark.parametrize("name", ["f.npz", "f.h5", "f.mat", "u.npy", "f.csv"])
+def test_damaged_and_unknown_files(tmp_path, name):
+    files = [*_npy(tmp_path)[:1], tmp_path / name] if name == "u.npy" else [tmp_path / name]
+    files[-1].write_bytes(b"not what it says")
+    with pytest.raises(TwoscaleError, match=r"damaged or not (what|a readable)|of no known kind"):
+        import_fields(files, tmp_path / "d", inputs="a", outputs="u")
     with pytest.raises(TwoscaleError, match="does not exist"):
-        import_fields([tmp_path / "none.npz"], tmp_path / "d")
+        import_fields(tmp_path / f"none.{name}", tmp_path / "d")
 
 
-def test_one_npy_alone(tmp_path, pair):
-    files = _npy(tmp_path, *pair)
+def test_one_file_of_one_array_or_three(tmp_path):
+    files = _npy(tmp_path)
     with pytest.raises(TwoscaleError, match="holds one array"):
         import_fields(files[:1], tmp_path / "d")
-
-
-def test_three_files(tmp_path, pair):
-    files = _npy(tmp_path, *pair)
-    with pytest.raises(
-        TwoscaleError,
-        match="set of 3 files that are input and output",
-    ):
+    with pytest.raises(TwoscaleError, match="set of 3 files that are input and output"):
         import_fields([*files, files[0]], tmp_path / "d")
+    file = written.npz(tmp_path, a=X).rename(tmp_path / "g.npy")
+    with pytest.raises(TwoscaleError, match=r"g\.npy holds several arrays"):
+        import_fields([files[0], file], tmp_path / "d")
 
 
-def test_unknown_kind(tmp_path):
-    (tmp_path / "f.csv").write_text("1,2")
-    with pytest.raises(TwoscaleError, match="of no known kind"):
-        import_fields([tmp_path / "f.csv"], tmp_path / "d")
-
-
-def test_a_damaged_chunk_of_an_hdf5_file(tmp_path, pair):
+def test_a_damaged_chunk_of_an_hdf5_file(tmp_path):
     with h5py.File(tmp_path / "f.h5", "w") as file:
-        for name, values in zip("au", pair, strict=True):
+        for name, values in (("a", X), ("u", U)):
             file.create_dataset(name, data=values, chunks=(4, 10, 14), compression="gzip")
         place = file["u"].id.get_chunk_info(1)
     with (tmp_path / "f.h5").open("r+b") as file:
@@ -186,34 +100,13 @@ def test_a_damaged_chunk_of_an_hdf5_file(tmp_path, pair):
     assert not list(tmp_path.glob("d*"))
 
 
-@pytest.mark.parametrize("kind", [_npz, _hdf5, _mat5, _mat73])
-def test_two_files_of_several_arrays_are_pieces(tmp_path, pair, kind):
-    (file,) = kind(tmp_path, *pair)
-    npy = _npy(tmp_path, *pair)[0]
+@pytest.mark.parametrize("write", [written.npz, written.hdf5, written.mat5, written.mat73])
+def test_two_files_of_several_arrays_are_pieces(tmp_path, write):
+    file, npy = write(tmp_path, a=X, u=U), _npy(tmp_path)[0]
     for files in ([file, file], [npy, file], [file, npy]):
         words = "several files must be of one kind|which can be read in two ways: each piece is one"
         with pytest.raises(TwoscaleError, match=words):
             import_fields(files, tmp_path / "d", inputs="a", outputs="u")
-
-
-def test_an_npz_that_is_called_npy(tmp_path, pair):
-    (file,) = _npz(tmp_path, *pair)
-    files = [*_npy(tmp_path, *pair)[:1], file.rename(tmp_path / "g.npy")]
-    with pytest.raises(TwoscaleError, match=r"g\.npy holds several arrays"):
-        import_fields(files, tmp_path / "d")
-
-
-def test_values_beyond_single_precision(tmp_path, pair):
-    x = pair[0].copy()
-    x[7, 2, 2] = 1e39
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        _bad(tmp_path, x, pair[1], "beyond the range of single precision .*, first in sample 7")
-
-
-@pytest.mark.parametrize("shape", [(0, 8, 8), (3, 0, 8), (3, 8, 0)])
-def test_arrays_without_values(tmp_path, shape):
-    _bad(tmp_path, np.zeros(shape), np.zeros(shape), "the input fields 'a' are without values")
 
 
 SPECIAL = {
@@ -313,19 +206,6 @@ def test_fields_on_a_line_keep_their_two_axes(tmp_path):
     assert dataset.load("input", range(12)).shape == (12, 1, 1, 14)
 
 
-def test_several_lines_are_channels(tmp_path):
-    arrays = {"a": _channels()["b"][:, 0], "b": _channels()["b"][:, 1]}
-    dataset = _import(tmp_path, arrays, inputs=["a", "b"], outputs="b")
-    assert dataset.input_space == Space(Grid((1, 14)), 2, names=("a", "b"))
-    assert dataset.read("input", 0, 12).shape == (12, 2, 1, 14)
-
-
-@pytest.mark.parametrize("axes", [(True, False), (False, True), (True, True)])
-def test_periodic_axes_are_kept(tmp_path, axes):
-    dataset = _import(tmp_path, _channels(), inputs="b", outputs="u", periodic=axes)
-    assert dataset.input_space.grid.periodic == dataset.output_space.grid.periodic == axes
-
-
 def test_a_channel_axis_of_length_one_is_kept(tmp_path):
     u = _channels()["u"]
     dataset = _import(tmp_path, {"a": u[:, None], "u": u}, inputs="a", outputs="u")
@@ -416,14 +296,3 @@ def test_chunks_count_channels(tmp_path, monkeypatch):
     for name in dataset.arrays:
         whole = dataset.read(name, 0, 12)
         assert np.array_equal(dataset.read(name, 3, 8), whole[3:8])
-
-
-@pytest.mark.parametrize("name", ["input", "parameters", "output"])
-def test_any_array_is_held_to_its_checksums(tmp_path, name):
-    dataset = _import(tmp_path, _channels(), inputs=["a", "b"], outputs="u", parameters=["p", "q"])
-    (chunk,) = (file for file in (dataset.path / name / "c").rglob("*") if file.is_file())
-    content = bytearray(chunk.read_bytes())
-    content[-5] ^= 1
-    chunk.write_bytes(content)
-    with pytest.raises(TwoscaleError, match=f"is damaged: samples 0 to 11 of '{name}'"):
-        Dataset(dataset.path).load(name, [3])

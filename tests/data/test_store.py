@@ -6,30 +6,15 @@ import pytest
 import torch
 
 from tests.data.tools import change_chunk, edit_description, flip, shard_file
-from twoscale.data import Dataset, description, generate, import_fields, store
+from twoscale.data import Dataset, description, generate, store
 from twoscale.data.description import reading_samples
-from twoscale.data.shards import checksum
 from twoscale.errors import (
     ResumableError,
     TwoscaleError,
     UnreachableDataError,
     UnreadableDataError,
 )
-from twoscale.fields.source import gather, in_memory
 from twoscale.problems import Poisson
-
-
-def test_load_returns_ascending_samples(dataset):
-    whole = dataset.load("input", range(30))
-    assert torch.equal(dataset.load("input", [7, 2, 29]), whole[[2, 7, 29]])
-
-
-def test_chunks_of_a_subset_cover_it_in_order(dataset, monkeypatch):
-    monkeypatch.setattr(store, "chunk_length", lambda *sides: 6)
-    chosen = [1, 2, 13, 14, 28]
-    parts = list(dataset.fields("output", chosen).chunks())
-    assert len(parts) > 2
-    assert torch.equal(torch.cat(parts), dataset.load("output", range(30))[chosen])
 
 
 @pytest.fixture
@@ -71,22 +56,11 @@ def test_parts_are_loaded_sorted_and_each_block_is_read_once(dataset, reads, par
         assert torch.equal(fields, whole[sorted(part)])
 
 
-def test_loading_parts_leaves_the_indices_as_they_were(dataset):
-    parts = [np.array([9, 3, 20]), np.array([4, 1])]
-    dataset.load_parts("input", parts)
-    assert [part.tolist() for part in parts] == [[9, 3, 20], [4, 1]]
-
-
-def test_samples_of_any_part_that_are_not_there_are_told(dataset, reads):
-    with pytest.raises(TwoscaleError, match="has samples 0 to 29, asked for 3 to 30"):
-        dataset.load_parts("input", [[1, 2], [30, 3]])
-    assert reads == []
-
-
-@pytest.mark.parametrize("indices", [[0, 10**30], ["x"], [None], [[1, 2], [3]]])
-def test_samples_that_are_no_numbers_are_refused(dataset, indices):
+@pytest.mark.parametrize("indices", [[30, 3], [-1], [0, 10**30], ["x"], [None], [[1, 2], [3]]])
+def test_samples_that_are_not_there_are_told(dataset, reads, indices):
     with pytest.raises(TwoscaleError, match="samples 0 to 29"):
-        dataset.load("input", indices)
+        dataset.load_parts("input", [[1, 2], indices])
+    assert reads == []
 
 
 def test_blocks_are_those_that_hold_the_wanted_samples(dataset, reads):
@@ -139,50 +113,18 @@ def test_a_damaged_block_is_told_whoever_reads_it(dataset):
     assert [len(part) for part in opened.load_parts("output", [[0, 1], [20]])] == [2, 1]
 
 
-def test_passes_over_the_disk_see_what_is_held_in_memory(dataset, monkeypatch):
-    monkeypatch.setattr(store, "chunk_length", lambda *sides: 8)
-    stored = dataset.fields("output", range(24))
-    (held,) = dataset.load_fields("output", [range(24)])
-    assert stored.shape == held.shape == (24, 1, 16, 16)
-    assert in_memory(held)
-    assert not in_memory(stored)
-    assert torch.equal(gather(stored), gather(held))
+def test_what_is_no_store_is_told(tmp_path):
+    with pytest.raises(TwoscaleError, match="does not exist"):
+        Dataset(tmp_path / "none.zarr")
+    (tmp_path / "x").write_text("hello")
+    with pytest.raises(TwoscaleError, match="not a readable Zarr group"):
+        Dataset(tmp_path / "x")
 
 
 def test_identity_follows_the_content(dataset, tmp_path):
     same = generate(Poisson(), tmp_path / "same", resolution=16, samples=30, seed=0)
     other = generate(Poisson(), tmp_path / "other", resolution=16, samples=30, seed=1)
     assert same.identity == dataset.identity != other.identity
-
-
-def test_missing_store(tmp_path):
-    with pytest.raises(TwoscaleError, match="does not exist"):
-        Dataset(tmp_path / "none.zarr")
-
-
-def test_a_file_is_not_a_store(tmp_path):
-    (tmp_path / "x").write_text("hello")
-    with pytest.raises(TwoscaleError, match="not a readable Zarr group"):
-        Dataset(tmp_path / "x")
-
-
-def test_missing_array(dataset):
-    shutil.rmtree(dataset.path / "output")
-    with pytest.raises(TwoscaleError, match="is damaged"):
-        Dataset(dataset.path)
-
-
-def test_damaged_chunk_is_named(dataset):
-    change_chunk(dataset.path, "output", 1, flip)
-    with pytest.raises(TwoscaleError, match=r"samples .* of 'output' cannot be read"):
-        Dataset(dataset.path).load("output", range(30))
-
-
-def test_checksum_sees_one_bit():
-    values = np.zeros(4, dtype=np.float32)
-    other = values.copy()
-    other[3] = -0.0
-    assert checksum(values) != checksum(other)
 
 
 def test_whole_chunks_are_held_to_their_checksums(dataset):
@@ -205,19 +147,6 @@ def test_a_lost_shard_is_told_and_others_are_read(dataset):
         with pytest.raises(TwoscaleError, match="is damaged: samples 12 to 23 of 'output'"):
             opened.read("output", 0, 30, verify=verify)
     assert len(opened.read("output", 24, 30)) == 6
-
-
-@pytest.mark.parametrize("start", [0, 3, 4, 28])
-@pytest.mark.parametrize("stop", [29, 30])
-def test_any_range_of_a_sound_dataset_is_read(dataset, start, stop):
-    whole = dataset.read("input", 0, 30)
-    assert np.array_equal(dataset.read("input", start, stop), whole[start:stop])
-
-
-@pytest.mark.parametrize("indices", [[-1, 3], [3, 30], [99]])
-def test_samples_that_are_not_there_are_told(dataset, indices):
-    with pytest.raises(TwoscaleError, match="has samples 0 to 29, asked for"):
-        dataset.load("input", indices)
 
 
 def test_an_unknown_problem_is_no_problem(dataset):
@@ -255,24 +184,6 @@ def test_a_link_stays_a_link(dataset, tmp_path):
     assert link.is_symlink()
     assert Dataset(dataset.path).samples == 4
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d.zarr", "link"]
-
-
-def test_an_import_that_is_interrupted_leaves_nothing(tmp_path):
-    values = np.ones((3, 8, 8))
-    np.savez(tmp_path / "f.npz", a=values, u=values)
-
-    def interrupt(*call):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        import_fields(
-            [tmp_path / "f.npz"],
-            tmp_path / "new" / "d",
-            inputs="a",
-            outputs="u",
-            progress=interrupt,
-        )
-    assert [path.name for path in tmp_path.iterdir()] == ["f.npz"]
 
 
 def test_held_fields_are_those_on_disk_and_read_once(dataset, reads):

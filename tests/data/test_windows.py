@@ -1,7 +1,5 @@
 """Windows of fields: what is read of large ones, and that it is what was written."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -165,11 +163,3 @@ def test_files_of_others_have_windows_too(values, tmp_path):
     dataset = FileDataset(tmp_path / "f.npz", asked)
     part = dataset.fields("output", [1, 3]).window(slice(7, 9), slice(0, 5))
     assert np.array_equal(gather(part)[:, 0], values["u"][[1, 3], 7:9, :5])
-
-
-def test_tiles_are_described_by_zarrs_own_words(large):
-    described = json.loads((large.path / "input" / "zarr.json").read_text())
-    assert described["chunk_grid"]["configuration"]["chunk_shape"] == [2, 3, 52, 72]
-    (codec,) = described["codecs"]
-    assert codec["name"] == "sharding_indexed"
-    assert codec["configuration"]["chunk_shape"] == [1, 3, 13, 9]

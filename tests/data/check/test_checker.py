@@ -3,7 +3,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.data.tools import change_chunk, edit_description, flip, shard_file
+from tests.data.tools import edit_description, shard_file
 from twoscale.data import Dataset, check_dataset, description, generate, import_fields
 from twoscale.problems import Darcy, Poisson
 
@@ -39,13 +39,6 @@ def test_repeated_and_constant_fields_are_warned_of(tmp_path):
     assert any("output: constant fields in 1 sample (7)" in w for w in warnings)
 
 
-def test_wrong_equation_is_an_error(tmp_path):
-    rng = np.random.default_rng(0)
-    x, u = rng.standard_normal((2, 12, 8, 8))
-    errors = _only(_levels(_import(tmp_path, x, u, problem=Poisson())), "error")
-    assert any("do not solve poisson" in error for error in errors)
-
-
 def test_nan_on_disk_is_found(tmp_path):
     dataset = generate(Poisson(), tmp_path / "d", resolution=16, samples=4)
     import zarr
@@ -57,15 +50,6 @@ def test_nan_on_disk_is_found(tmp_path):
     errors = _only(_levels(Dataset(dataset.path)), "error")
     assert any("NaN or infinite values in 1 sample (3)" in error for error in errors)
     assert any("checksums" in error for error in errors)
-
-
-def test_unreadable_chunks_are_errors(tmp_path, monkeypatch):
-    monkeypatch.setattr(description, "_CHUNK_BYTES", 4 * 16 * 16 * 4)
-    dataset = generate(Poisson(), tmp_path / "d", resolution=16, samples=12)
-    change_chunk(dataset.path, "input", 1, flip)
-    (error,) = _only(_levels(Dataset(dataset.path)), "error")
-    assert "input 4 to 7" in error
-    assert "input 0 to 3" not in error
 
 
 @pytest.mark.parametrize("damage", [b"", b"nonsense", None])
@@ -114,16 +98,6 @@ def test_variation_lost_in_an_offset_is_warned_of(tmp_path, offset, words):
     assert len(found) == (words is not None)
     if words:
         assert re.match(words, found[0])
-
-
-def test_a_mean_field_counts_as_an_offset(tmp_path, monkeypatch):
-    """Fields that vary strongly in space, and hardly from sample to sample."""
-    monkeypatch.setattr(description, "_CHUNK_BYTES", 4 * 8 * 8 * 5)
-    x, u = np.random.default_rng(0).standard_normal((2, 12, 8, 8))
-    x += 1e5 * np.linspace(-1, 1, 8)
-    assert any(
-        "1e-5 of their mean" in w for w in _only(_levels(_import(tmp_path, x, u)), "warning")
-    )
 
 
 def _stack(tmp_path, **options):

@@ -64,14 +64,6 @@ def test_every_type_of_numbers(tmp_path, dtype):
         assert found.outputs.shape == (6, 2, 8, 8)
 
 
-def test_half_precision_tensors(tmp_path):
-    values = torch.arange(6 * 64).reshape(6, 8, 8)
-    torch.save({"x": values.bfloat16(), "y": values.half().conj()}, tmp_path / "f.pt")
-    found = load_fields(tmp_path / "f.pt")
-    assert np.array_equal(found.inputs, values.bfloat16().float().numpy())
-    assert same(found.outputs, values.numpy())
-
-
 def test_two_files_of_one_array_each(tmp_path, pair):
     for name, values in pair.items():
         torch.save(torch.from_numpy(values), tmp_path / f"{name}.pt")
@@ -111,28 +103,11 @@ def test_two_folders_of_npy_files(tmp_path, pair):
     assert torch.equal(part[:, 0], torch.from_numpy(found.outputs[[4, 10]]))
 
 
-def test_sixteen_bit_images(tmp_path):
-    values = np.random.default_rng(2).integers(0, 2**16, (3, 8, 8), dtype=np.uint16)
-    for name in "au":
-        (tmp_path / name).mkdir()
-        for place, page in enumerate(values):
-            Image.fromarray(page).save(tmp_path / name / f"{place}.png")
-    assert same(load_fields(tmp_path).inputs, values)
-
-
 def test_scaled_netcdf_values_are_restored(tmp_path, pair):
     dataset = xarray.Dataset({name: (("n", "y", "x"), one) for name, one in pair.items()})
     packed = {"dtype": "int16", "scale_factor": 0.01, "add_offset": 5.0, "_FillValue": -32768}
     dataset.to_netcdf(tmp_path / "f.nc", engine="h5netcdf", encoding=dict.fromkeys("au", packed))
     np.testing.assert_allclose(load_fields(tmp_path / "f.nc").inputs, pair["a"], atol=0.006)
-
-
-def test_groups_of_netcdf(tmp_path, pair):
-    dataset = xarray.Dataset({name: (("n", "y", "x"), one) for name, one in pair.items()})
-    for group in ("train", "test"):
-        dataset.to_netcdf(tmp_path / "f.nc", engine="h5netcdf", group=group, mode="a")
-    found = load_fields(tmp_path / "f.nc", inputs="train/a", outputs="test/u")
-    assert same(found.outputs, pair["u"])
 
 
 def test_labels_of_hdf5_axes(tmp_path, pair):

@@ -92,12 +92,6 @@ def test_arrays_that_were_never_written_are_refused(file, opened, options):
     refused(file, "'u' of .* was (never|not completely) written")
 
 
-def test_arrays_of_any_claimed_size_are_refused_at_once(file, opened):
-    opened.create_dataset("u", (10**9, 64, 64), np.float64, chunks=(64, 64, 64))
-    opened.close()
-    refused(file, "0 of its 15625000 chunks are there")
-
-
 def test_arrays_written_in_part_are_refused(file, opened):
     array = opened.create_dataset("u", VALUES.shape, np.float64, chunks=(2, 8, 5))
     array[:4] = VALUES[:4]

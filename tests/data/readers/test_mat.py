@@ -50,12 +50,6 @@ def test_packed_variables_must_fit_the_memory(tmp_path, monkeypatch):
     refused(tmp_path, r"'a' of .* needs 3\.84 kB of memory, 3 kB are free: .* -v7\.3")
 
 
-def test_other_variables_are_mapped(tmp_path):
-    savemat(tmp_path / "f.mat", {"a": VALUES})
-    with open_mat(tmp_path / "f.mat") as archive:
-        assert isinstance(archive.array("a"), np.memmap)
-
-
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize(
     "values",
@@ -105,17 +99,6 @@ def test_a_changed_value_of_a_packed_variable_is_noticed(tmp_path):
 def test_files_before_version_5(tmp_path):
     savemat(tmp_path / "f.mat", {"a": VALUES[0]}, format="4")
     refused(tmp_path, "not the header of a MAT file of version 5 or later")
-
-
-def test_shapes_that_lie(tmp_path):
-    file = io.BytesIO()
-    savemat(file, {"a": VALUES, "u": VALUES})
-    content = file.getvalue().replace(
-        np.array(VALUES.shape, "<i4").tobytes(), np.array((2**30, 8, 10), "<i4").tobytes()
-    )
-    (tmp_path / "f.mat").write_bytes(content)
-    with pytest.raises(TwoscaleError, match=r"f\.mat.*(needs .* of memory|is damaged)"):
-        import_fields([tmp_path / "f.mat"], tmp_path / "d", inputs="a", outputs="u")
 
 
 def packed(compressed):

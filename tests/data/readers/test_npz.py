@@ -63,18 +63,6 @@ def test_whole_arrays_come_as_they_were_written(tmp_path, values):
     assert np.array_equal(found, values)
 
 
-def test_a_single_number_is_one_sample(tmp_path):
-    np.savez(tmp_path / "f.npz", a=np.array(3.5))
-    with open_npz(tmp_path / "f.npz") as archive:
-        assert archive.array("a")[slice(0, 1)].tolist() == [3.5]
-
-
-def test_one_array_can_be_input_and_output(tmp_path):
-    np.savez(tmp_path / "f.npz", a=VALUES)
-    dataset = import_fields([tmp_path / "f.npz"], tmp_path / "d", inputs="a", outputs="a")
-    assert np.array_equal(dataset.read("input", 0, 6), dataset.read("output", 0, 6))
-
-
 def test_a_small_file_of_much_data_takes_little_memory(tmp_path):
     zeros = np.zeros((64, 256, 256), np.float32)
     np.savez_compressed(tmp_path / "f.npz", a=zeros)
