@@ -351,3 +351,12 @@ def test_times_of_named_axes(tmp_path):
     held.to_netcdf(tmp_path / "f.nc", engine="h5netcdf")
     found = load_fields(tmp_path / "f.nc", time="0/1")
     assert np.array_equal(found.outputs, field[:, 1])
+
+
+def test_the_identity_of_files(tmp_path):
+    file = written.npz(tmp_path, a=values(30, 8, 8), u=values(30, 8, 8))
+    first = FileDataset(file, Reading())
+    assert FileDataset(file, Reading.of(axes="nhw")).identity == first.identity
+    assert FileDataset(file, Reading.of(select="0:20")).identity != first.identity
+    written.npz(tmp_path, a=values(30, 8, 8), u=values(30, 8, 8))
+    assert FileDataset(file, Reading()).identity != first.identity
