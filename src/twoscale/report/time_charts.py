@@ -14,7 +14,7 @@ from twoscale.report.field_pictures import short
 from twoscale.report.method_looks import colour, marker
 from twoscale.report.picture import ChartTable, Drawing, chart
 from twoscale.report.run_record import RunRecord
-from twoscale.search.record import HEADINGS, table_rows
+from twoscale.search.trials import HEADINGS, table_rows
 
 
 @chart("Candidates of the search")
