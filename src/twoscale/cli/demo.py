@@ -41,14 +41,14 @@ def demo(
     Examples:
       twoscale demo --out demo
     """
-    from twoscale.cli.demo_parts import PAGE, Asked, run_demo
+    from twoscale.cli.demo_parts import PAGE, DemoOptions, run_demo
     from twoscale.cli.display import print_json
     from twoscale.cli.terminal import print_table, say
     from twoscale.report.demo_page import demo_table
     from twoscale.report.run_record import read_run
     from twoscale.runtime.timing import parse_duration
 
-    asked = Asked(samples, resolution, parse_duration(budget), epochs, seed, device)
+    asked = DemoOptions(samples, resolution, parse_duration(budget), epochs, seed, device)
     runs = run_demo(out, asked, overwrite=overwrite)
     if json:
         print_json({"out": str(out), "methods": {name: run.metrics for name, run in runs.items()}})

@@ -32,7 +32,7 @@ _FORMAT = "twoscale-demo"
 
 
 @dataclass(frozen=True)
-class Asked:
+class DemoOptions:
     """What a demo is asked to make; one that was stopped goes on only if this is the same."""
 
     samples: int
@@ -43,7 +43,7 @@ class Asked:
     device: str
 
 
-def run_demo(out: Path, asked: Asked, *, overwrite: bool = False) -> dict[str, Run]:
+def run_demo(out: Path, asked: DemoOptions, *, overwrite: bool = False) -> dict[str, Run]:
     """Make data, fit a search's result and three methods, write `report.html`; return the runs.
 
     A folder that holds anything must be a demo's. One that is finished is made anew only with
@@ -60,7 +60,7 @@ def run_demo(out: Path, asked: Asked, *, overwrite: bool = False) -> dict[str, R
 class _Demo:
     """A demo that is being made in its own folder; finished parts are noted there."""
 
-    def __init__(self, out: Path, asked: Asked) -> None:
+    def __init__(self, out: Path, asked: DemoOptions) -> None:
         self.out = out
         self.asked = asked
         note = _read_note(out)

@@ -207,10 +207,10 @@ def print_next(runs: Sequence[Run], folder: Path) -> None:
 
     steps = next_commands(read_run(runs[0], look=False))
     if len(runs) > 1:
-        steps[0] = ("Compare the seeds", compare_command(folder))
+        steps[0] = ("Compare the seeds.", compare_command(folder))
     elif not (runs[0].path / PAGE).exists():
         del steps[0]  # a warning has told why there is none
     print("Next:")
     for words, command in steps:
-        say(f"{words.rstrip('.')}:")
+        say(words)
         print(f"    {command}")

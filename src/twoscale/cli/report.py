@@ -60,7 +60,7 @@ def report(
         expect_kind(path, ContentKind.RUN, ContentKind.RUNS)
     runs = list(dict.fromkeys(run for path in paths for run in find_runs(path)))
     with progress_bar("report") as progress:
-        written = write_run_report(
+        page, shown = write_run_report(
             runs,
             out,
             data=data,
@@ -69,11 +69,11 @@ def report(
             progress=progress,
         )
     if not json:
-        for name, run in written.runs.items():
+        for name, run in shown.items():
             for suggestion in run.suggestions[:1]:
                 say(f"{name}: {suggestion.text}")
-    content = {"runs": {name: _numbers(run) for name, run in written.runs.items()}}
-    print_outcome(str(written.page), written.page, content, json=json)
+    content = {"runs": {name: _numbers(run) for name, run in shown.items()}}
+    print_outcome(str(page), page, content, json=json)
 
 
 def _numbers(run: RunRecord) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import colorsys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ try:
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+    from matplotlib.transforms import Bbox, BboxBase
 except ImportError as error:
     raise missing_extra("matplotlib", "report") from error
 
@@ -45,6 +46,10 @@ _RANGE = 2.5  # from here on an axis is logarithmic
 _MANTISSAS = ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3))  # of the numbers on a logarithmic axis
 _LARGEST = 2000.0  # square inches of a figure: some 130 MB of pixels
 _LETTER = 0.07  # inches of a letter in a legend
+# Of a name from its point, in points, and the share of its width that is left of there.
+_OFFSETS = [(9, -3, 0.0), (-9, -3, 1.0), (0, 8, 0.5), (0, -14, 0.5)]
+_OFFSETS += [(9, 8, 0.0), (9, -14, 0.0), (-9, 8, 1.0), (-9, -14, 1.0)]
+_OFFSETS += [(0, 20, 0.5), (0, -26, 0.5), (9, 20, 0.0), (9, -26, 0.0)]
 
 
 @contextmanager
@@ -216,29 +221,27 @@ def label_points(axis: Axes, points: Mapping[str, Point], *, others: Iterable[Po
     figure = axis.figure
     assert isinstance(figure, Figure)
     figure.draw_without_rendering()
-    per_point = figure.dpi / 72
-    pixels = {name: axis.transData.transform(point) for name, point in points.items()}
-    everything = [*points.values(), *others]
-    taken = [_Box(x - 6, y - 6, x + 6, y + 6) for x, y in map(axis.transData.transform, everything)]
-    frame = _Box(*axis.bbox.extents)
-    for name, (x, y) in pixels.items():
-        width, height = 5.1 * per_point * len(name), 10 * per_point
-        offsets = [(9, -3, 0.0), (-9, -3, 1.0), (0, 8, 0.5), (0, -14, 0.5)]
-        offsets += [(9, 8, 0.0), (9, -14, 0.0), (-9, 8, 1.0), (-9, -14, 1.0)]
-        offsets += [(0, 20, 0.5), (0, -26, 0.5), (9, 20, 0.0), (9, -26, 0.0)]
+    scale = figure.dpi / 72
+    pixels = axis.transData.transform([*points.values(), *others])
+    taken = [Bbox.from_bounds(x - 6, y - 6, 12, 12) for x, y in pixels]
+    for (name, point), (x, y) in zip(points.items(), pixels, strict=False):
+        width, height = 5.1 * scale * len(name), 10 * scale
         boxes = [
-            _Box.of(x + across * per_point - share * width, y + up * per_point, width, height)
-            for across, up, share in offsets
+            Bbox.from_bounds(x + across * scale - share * width, y + up * scale, width, height)
+            for across, up, share in _OFFSETS
         ]
         crowding = [
-            sum(box.overlap(other) for other in taken) + box.outside(frame) for box in boxes
+            sum(_shared_area(box, other) for other in taken)
+            + width * height
+            - _shared_area(box, axis.bbox)
+            for box in boxes
         ]
         best = int(np.argmin(crowding))
-        across, up, share = offsets[best]
+        across, up, share = _OFFSETS[best]
         taken.append(boxes[best])
         axis.annotate(
             name,
-            points[name],
+            point,
             (across, up),
             textcoords="offset points",
             ha=("left", "center", "right")[int(2 * share)],
@@ -246,23 +249,6 @@ def label_points(axis: Axes, points: Mapping[str, Point], *, others: Iterable[Po
         )
 
 
-class _Box(NamedTuple):
-    left: float
-    bottom: float
-    right: float
-    top: float
-
-    @classmethod
-    def of(cls, left: float, bottom: float, width: float, height: float) -> _Box:
-        return cls(left, bottom, left + width, bottom + height)
-
-    def overlap(self, other: _Box) -> float:
-        """Return the area that two boxes share."""
-        wide = min(self.right, other.right) - max(self.left, other.left)
-        high = min(self.top, other.top) - max(self.bottom, other.bottom)
-        return max(wide, 0.0) * max(high, 0.0)
-
-    def outside(self, frame: _Box) -> float:
-        """Return the area that lies beyond a frame."""
-        area = (self.right - self.left) * (self.top - self.bottom)
-        return area - self.overlap(frame)
+def _shared_area(one: BboxBase, other: BboxBase) -> float:
+    shared = Bbox.intersection(one, other)
+    return 0.0 if shared is None else float(shared.width * shared.height)

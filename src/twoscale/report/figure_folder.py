@@ -11,24 +11,29 @@ from twoscale.files import check_target, claimed, read_json, write_json
 from twoscale.files.checksums import file_digest
 from twoscale.files.work_folder import tidy
 from twoscale.report.page import Picture
+from twoscale.surrogate.artifact import PAGE
 
 FIGURES = "figures"
 _NOTE = "twoscale-figures.json"  # names the page and the figures' checksums
 _FORMAT = "twoscale-figures"
 
 
+def check_page_file(page: Path, *, overwrite: bool) -> None:
+    """Raise if a page must not be written."""
+    if os.path.isdir(page):
+        raise TwoscaleError(
+            f"{page} is a folder, and a report is a page: give a file, such as {page / PAGE}"
+        )
+    check_target(page, overwrite=overwrite)
+
+
 def check_page(page: Path, *, overwrite: bool) -> None:
     """Raise if a page and the folder of its figures must not be written."""
     place = page.parent / FIGURES
-    if os.path.isdir(page):
-        raise TwoscaleError(
-            f"{page} is a folder, and a report is a page: give a file, such as "
-            f"{page / 'report.html'}"
-        )
+    check_page_file(page, overwrite=overwrite)
     if page.name == FIGURES:
         raise TwoscaleError(f"a page cannot be called {FIGURES}, as the folder beside it is")
     tidy(place.resolve())
-    check_target(page, overwrite=overwrite)
     if os.path.lexists(place) and not _are_figures_of(page)(place):
         raise TwoscaleError(
             f"{place} is not the figures of {page.name} alone, and is not replaced: move it, or "

@@ -19,7 +19,6 @@ _NUMBER = re.compile(r"[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?(?![\w.])")  # page.js h
 
 __all__ = [
     "ChartTable",
-    "NextStep",
     "PageTable",
     "Picture",
     "Section",
@@ -65,25 +64,17 @@ class PageTable:
 
 
 @dataclass(frozen=True)
-class NextStep:
-    """A thing to do, in words, and the command for it."""
-
-    text: str
-    command: str = ""
-
-
-@dataclass(frozen=True)
 class Section:
     """A part of the page: question, steps, tables, pictures, tables that are hidden at first.
 
-    A section with `fold` shows only its title and lead until it is opened. `charts` are drawn after
-    its pictures.
+    `steps` are things to do, in words, and the commands for them. `charts` are drawn after the
+    pictures. A section with `fold` shows only its title and lead until it is opened.
     """
 
     title: str
     lead: str = ""
     facts: Sequence[tuple[str, str]] = ()
-    steps: Sequence[NextStep] = ()
+    steps: Sequence[tuple[str, str]] = ()
     tables: Sequence[PageTable] = ()
     pictures: Sequence[Picture] = ()
     remarks: Sequence[str] = ()

@@ -15,7 +15,7 @@ from twoscale.report.run_record import RunRecord
 from twoscale.search.advice import Suggestion
 from twoscale.surrogate.artifact import PAGE
 
-_BUDGET = "2min"
+_BUDGET = 120.0  # seconds
 _READING = {"inputs": "--input", "outputs": "--output", "parameters": "--parameters"}
 _READING |= {name: f"--{name}" for name in ("axes", "select", "time")}
 _WRAPS = {(True, False): "rows", (False, True): "columns", (True, True): "both"}
@@ -26,14 +26,11 @@ _LONGER = 3  # times the budget of the first search
 def repeat_command(run: RunRecord) -> str:
     """Return the command that makes the same run again."""
     if tuning := run.surrogate.finetuning_:
-        plan = [
-            f"--{name.replace('_', '-')} {tuning[name]}"
-            for name in ("objective", "epochs", "warm_up", "ramp")
-        ]
-        return " ".join(["twoscale finetune BASE_RUN", *plan, "--out", _path(run.path)])
+        names = ("objective", "epochs", "warm_up", "ramp")
+        plan = [f"--{name.replace('_', '-')} {tuning[name]}" for name in names]
+        return _command("finetune", "BASE_RUN", *plan, out=run.path)
     if run.search is not None:
-        budget = f"--budget {run.search['budget']:g}s"
-        return " ".join([*_fit(run), budget, *_rest(run), "--out", _path(run.path)])
+        return _search_command(run, run.search["budget"], run.path)
     return fit_command(run, {}, run.path)
 
 
@@ -42,13 +39,16 @@ def fit_command(run: RunRecord, other: Mapping[str, Any], out: Path) -> str:
     method, settings = run.surrogate.method, dict(run.surrogate.settings)
     changed = changed_settings(method, settings) | dict(other)
     options = [f"--set {shlex.quote(f'{name}={setting_text(v)}')}" for name, v in changed.items()]
-    words = [*_fit(run), "--method", method, *_rest(run), *options, "--out", _path(out)]
-    return " ".join(words)
+    return _command("fit", *_data(run), "--method", method, *_rest(run), *options, out=out)
 
 
-def _fit(run: RunRecord) -> list[str]:
-    """Return the start of a fit on the run's data."""
-    return ["twoscale", "fit", *_data(run)]
+def _search_command(run: RunRecord, seconds: float, out: Path) -> str:
+    return _command("fit", *_data(run), f"--budget {seconds:g}s", *_rest(run), out=out)
+
+
+def _command(*words: str, out: Path | str | None = None) -> str:
+    target = [] if out is None else ["--out", _path(Path(out))]
+    return " ".join(["twoscale", *words, *target])
 
 
 def _data(run: RunRecord) -> list[str]:
@@ -86,63 +86,52 @@ def _rest(run: RunRecord) -> list[str]:
 
 def suggested_command(run: RunRecord, suggestion: Suggestion) -> str:
     """Return the command that does what is suggested; empty if there is none."""
+
+    def beside(ending: str) -> Path:
+        return run.path.with_name(f"{run.name}-{ending}")
+
     if suggestion.check:
-        return " ".join(["twoscale", "check", *_data(run)])
-    if suggestion.objective:
-        out = _path(_beside(run, suggestion.objective))
-        return f"twoscale finetune {_path(run.path)} --objective {suggestion.objective} --out {out}"
+        return _command("check", *_data(run))
+    if objective := suggestion.objective:
+        start = ("finetune", _path(run.path))
+        return _command(*start, "--objective", objective, out=beside(objective))
     if suggestion.search:
-        budget = _BUDGET
-        if run.search is not None:
-            budget = f"{_LONGER * run.search['budget']:g}s"
-        out = _path(_beside(run, "search"))
-        return " ".join([*_fit(run), *_rest(run), f"--budget {budget}", "--out", out])
-    if suggestion.method:
-        words = [*_fit(run), "--method", suggestion.method, *_rest(run)]
-        return " ".join([*words, "--out", _path(_beside(run, suggestion.method))])
+        budget = _BUDGET if run.search is None else _LONGER * run.search["budget"]
+        return _search_command(run, budget, beside("search"))
+    if method := suggestion.method:
+        words = ("fit", *_data(run), "--method", method, *_rest(run))
+        return _command(*words, out=beside(method))
     if suggestion.settings:
-        return fit_command(run, suggestion.settings, _beside(run, "next"))
+        return fit_command(run, suggestion.settings, beside("next"))
     return ""
 
 
 def predict_command(run: RunRecord) -> str:
     """Return the command that predicts new inputs."""
     space = run.surrogate.input_space_
-    words = ["twoscale", "predict", _path(run.path)]
+    words = ["predict", _path(run.path)]
     words += ["inputs.npy"] if space.field_channels else []
     words += ["--parameters", "parameters.npy"] if space.parameters else []
-    return " ".join([*words, "--out", "predictions.npy"])
-
-
-def _predict_words(run: RunRecord) -> str:
-    """Return what the command to predict does, and which names in it stand for a user's files."""
-    space = run.surrogate.input_space_
-    if space.field_channels and space.parameters:
-        return "Predict new inputs (inputs.npy and parameters.npy are yours)"
-    return f"Predict new inputs ({'inputs' if space.field_channels else 'parameters'}.npy is yours)"
+    return _command(*words, out="predictions.npy")
 
 
 def next_commands(run: RunRecord) -> list[tuple[str, str]]:
     """Return three things to do next, in words and as commands."""
-    found = [
-        ("Open the report", f"python -m webbrowser {_path(run.path / PAGE)}"),
-        (_predict_words(run), predict_command(run)),
-    ]
+    last = ("Measure it on other data.", _command("evaluate", _path(run.path), "--data DATA"))
     for suggestion in run.suggestions:
         if command := suggested_command(run, suggestion):
-            return [*found, (suggestion.text, command)]
+            last = (suggestion.text, command)
+            break
     return [
-        *found,
-        (
-            "Measure it on other data (DATA is yours)",
-            f"twoscale evaluate {_path(run.path)} --data DATA",
-        ),
+        ("Open the report.", f"python -m webbrowser {_path(run.path / PAGE)}"),
+        ("Predict new inputs from files of yours.", predict_command(run)),
+        last,
     ]
 
 
 def compare_command(folder: Path) -> str:
     """Return the command that compares all runs in a folder."""
-    return f"twoscale report {_path(folder)}"
+    return _command("report", _path(folder))
 
 
 def python_line(run: RunRecord) -> str:
@@ -151,10 +140,6 @@ def python_line(run: RunRecord) -> str:
     given = "x" if space.field_channels else "None"
     given += ", parameters=p" if space.parameters else ""
     return f"from twoscale import Surrogate; u = Surrogate.load({str(run.path)!r}).predict({given})"
-
-
-def _beside(run: RunRecord, ending: str) -> Path:
-    return run.path.with_name(f"{run.name}-{ending}")
 
 
 def _path(path: Path) -> str:

@@ -13,7 +13,7 @@ from twoscale.errors import TwoscaleWarning
 from twoscale.methods.settings import setting_text
 from twoscale.report import run_charts
 from twoscale.report.display import ABSENT, METRIC_NOTE, metric_cells, metric_header
-from twoscale.report.page import NextStep, PageTable, Section, Tile, page_text
+from twoscale.report.page import PageTable, Section, Tile, page_text
 from twoscale.report.picture import PicturePlan
 from twoscale.report.run_commands import (
     next_commands,
@@ -81,7 +81,7 @@ def run_sections(run: RunRecord) -> Iterator[Section]:
         yield Section(
             "The search",
             " ".join(explanation[:1]),
-            steps=[NextStep(sentence) for sentence in explanation[1:]],
+            steps=[(sentence, "") for sentence in explanation[1:]],
             charts=[candidates(run.search)],
             folded=[PageTable(HEADINGS, rows, title, note, words=(0, 1))],
             anchor="search",
@@ -159,9 +159,8 @@ def _tiles(run: RunRecord) -> list[Tile]:
 
 def _next_section(run: RunRecord) -> Section:
     """Return what to do next: what would help, then how the run is used."""
-    steps = [NextStep(one.text, suggested_command(run, one)) for one in run.suggestions[:4]]
-    steps += [NextStep(f"{words}.", command) for words, command in next_commands(run)[1:2]]
-    steps.append(NextStep("Use it in Python.", python_line(run)))
+    steps = [(one.text, suggested_command(run, one)) for one in run.suggestions[:4]]
+    steps += [next_commands(run)[1], ("Use it in Python.", python_line(run))]
     return Section("What to do next", steps=steps, anchor="next")
 
 
@@ -186,7 +185,7 @@ def _origin_section(run: RunRecord) -> Section:
     return Section(
         "How it was made",
         facts=facts,
-        steps=[NextStep("This command makes the same run again.", repeat_command(run))],
+        steps=[("This command makes the same run again.", repeat_command(run))],
         folded=[PageTable(["setting", "value"], settings, "All settings", words=(0, 1))],
         anchor="origin",
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from twoscale.errors import TwoscaleError
-from twoscale.files import atomic_output, check_target
+from twoscale.files import atomic_output
+from twoscale.report.figure_folder import check_page_file
 from twoscale.report.run_page import FOOTER, run_page
 from twoscale.report.run_record import RunRecord, read_run
 from twoscale.report.runs_page import distinct_names, runs_page
@@ -19,14 +19,6 @@ from twoscale.runtime.progress import Progress
 from twoscale.surrogate.artifact import PAGE, is_surrogate
 
 _MOST_RUNS = 50
-
-
-@dataclass(frozen=True)
-class RunReport:
-    """A page that was written, and the runs it shows."""
-
-    page: Path
-    runs: dict[str, RunRecord]
 
 
 def find_runs(path: Path) -> list[Path]:
@@ -56,8 +48,8 @@ def write_run_report(
     device: str = "auto",
     overwrite: bool = False,
     progress: Progress | None = None,
-) -> RunReport:
-    """Write the report of one run, or of several beside each other.
+) -> tuple[Path, dict[str, RunRecord]]:
+    """Write the report of one run, or of several; return the page, and the runs by their names.
 
     By default the page is `report.html` in the run's folder, and replaces the one that the fit
     wrote there; of several runs it lies in the folder that holds them all. `data` shows the runs on
@@ -75,7 +67,7 @@ def write_run_report(
             )
     page = _default_page(folders) if out is None else out
     own = out is None and len(folders) == 1 and _is_own(page)
-    _check_page(page, overwrite=overwrite or own)
+    check_page_file(page, overwrite=overwrite or own)
     records = []
     for done, folder in enumerate(folders):
         if progress:
@@ -88,24 +80,16 @@ def write_run_report(
         prepared.write_text(text, encoding="utf-8")
     if progress:
         progress("runs", len(folders), len(folders), "")
-    return RunReport(page, names)
+    return page, names
 
 
 def _default_page(folders: Sequence[Path]) -> Path:
     if len(folders) == 1:
         return folders[0] / PAGE
     parents = {folder.parent for folder in folders}
-    if len(parents) == 1:
-        return parents.pop() / PAGE
-    return Path(os.path.commonpath([folder.resolve().parent for folder in folders])) / PAGE
-
-
-def _check_page(page: Path, *, overwrite: bool) -> None:
-    if page.is_dir():
-        raise TwoscaleError(
-            f"{page} is a folder, and a report is a page: give a file, such as {page / PAGE}"
-        )
-    check_target(page, overwrite=overwrite)
+    if len(parents) > 1:
+        parents = {Path(os.path.commonpath([parent.resolve() for parent in parents]))}
+    return parents.pop() / PAGE
 
 
 def _is_own(page: Path) -> bool:
