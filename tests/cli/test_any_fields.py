@@ -148,21 +148,3 @@ def test_inputs_that_the_surrogate_does_not_read(twoscale, tmp_path):
     refused(twoscale("predict", run, x, *out), "3 parameters: drop input fields")
     refused(twoscale("predict", run, "--parameters", p, *out), "3", "2")
     assert not (tmp_path / "p.npy").exists()
-
-
-def test_fields_and_parameters_of_different_numbers(twoscale, run_folder, tmp_path):
-    out = ("--out", tmp_path / "p.npy")
-    refused(twoscale("predict", run_folder, *out), "16x16 fields: give input fields")
-    x = saved(tmp_path, "x.npy", waves(0, 16, 16))
-    p = saved(tmp_path, "q.npy", numbers(0, 2))
-    refused(twoscale("predict", run_folder, x, "--parameters", p, *out), "drop --parameters")
-
-    arrays, words = parameters_beside()
-    np.savez(tmp_path / "f.npz", **arrays)
-    data, run = tmp_path / "d.zarr", tmp_path / "run"
-    assert twoscale("import", tmp_path / "f.npz", *words, "--out", data).status == 0
-    assert twoscale("fit", data, *SETTINGS, "--out", run).status == 0
-    fields = saved(tmp_path, "x.npy", arrays["x"][:4])
-    outcome = twoscale("predict", run, fields, "--parameters", p, *out)
-    refused(outcome, "4 input fields", "parameters of 60 samples")
-    assert not (tmp_path / "p.npy").exists()

@@ -73,15 +73,6 @@ def test_an_interrupted_search_writes_what_it_has_found(twoscale, data, tmp_path
     assert not (tmp_path / "none").exists()
 
 
-def test_settings_and_training_samples_are_kept(twoscale, data, tmp_path):
-    run = tmp_path / "r"
-    kept = ("--set", "patches=2", "--train-samples", 40, "--memory", "1kB", "--seed", 3)
-    assert twoscale("fit", data, *kept, "--budget", "0.001", "--out", run).status == 0
-    config = json.loads((run / "config.json").read_text())
-    assert config["settings"]["patches"] == [2, 2]
-    assert (config["training_samples"], config["seed"]) == (40, 3)
-
-
 def test_an_encoder_is_searched_on_fields_that_stay_on_disk(data, tmp_path, monkeypatch):
     monkeypatch.setattr(Dataset, "load_parts", None)
     settings = {"predictor": "encoder", "width": 4, "blocks": 1}

@@ -106,20 +106,6 @@ def made(monkeypatch):
 ALL = ["poisson-64.zarr", *RUNS, "report.html"]
 
 
-def test_demo_tells_machines_the_metrics(twoscale, tmp_path, made):
-    outcome = twoscale("demo", "--out", tmp_path / "demo", "--json")
-    assert outcome.status == 0, outcome.err
-    answer = json.loads(outcome.out)
-    assert answer["out"] == str(tmp_path / "demo")
-    assert answer["methods"] == {name: {"mre": 0.5} for name in RUNS}
-    assert made == ALL
-
-
-def test_a_quiet_demo_prints_its_folder(twoscale, tmp_path, made):
-    outcome = twoscale("demo", "--out", tmp_path / "demo", "--quiet")
-    assert (outcome.out, outcome.err) == (f"{tmp_path / 'demo'}\n", "")
-
-
 def test_demo_is_made_anew_on_request(twoscale, tmp_path, made):
     for extra in ((), ("--overwrite",)):
         assert twoscale("demo", "--out", tmp_path / "demo", "--json", *extra).status == 0
@@ -173,14 +159,6 @@ def test_demo_does_not_touch_other_folders(twoscale, tmp_path):
     assert (tmp_path / "mine.txt").read_text() == "keep"
 
 
-def test_demo_does_not_replace_runs_of_other_folders(twoscale, tmp_path):
-    run = tmp_path / "runs" / "two-scale"
-    run.mkdir(parents=True)
-    (run / "mine.txt").write_text("keep")
-    refused(twoscale("demo", "--out", tmp_path, "--overwrite"), "holds something else")
-    assert contents(tmp_path) == {"runs/two-scale/mine.txt": b"keep"}
-
-
 def test_two_demos_do_not_share_a_folder(twoscale, tmp_path):
     out = tmp_path / "demo"
     with working(out / "demo"):
@@ -197,17 +175,3 @@ def test_a_demo_killed_at_its_very_beginning_can_be_run_again(tmp_path):
     (out / ".mine.twoscale-work" / "thesis.txt").write_text("keep")
     with pytest.raises(TwoscaleError, match="holds something else"):
         demo_parts._check_folder(out, overwrite=True)
-
-
-def test_demo_does_not_touch_a_file(twoscale, tmp_path):
-    out = tmp_path / "demo"
-    out.write_text("keep")
-    outcome = twoscale("demo", "--out", out)
-    assert outcome.status == 2
-    assert "holds something else" in outcome.err
-    assert out.read_text() == "keep"
-
-
-def test_the_budget_is_a_time(twoscale, tmp_path):
-    refused(twoscale("demo", "--out", tmp_path / "demo", "--budget", "soon"), "soon")
-    assert not list(tmp_path.iterdir())

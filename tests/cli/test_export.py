@@ -61,12 +61,3 @@ def test_what_is_refused(run_folder, twoscale, tmp_path, name, message):
     assert len(done.err.splitlines()) == 1
     assert [one.name for one in tmp_path.iterdir()] == ["there.onnx"]
     assert (tmp_path / "there.onnx").read_text() == "mine"
-
-
-def test_something_that_is_no_run(data, twoscale, tmp_path):
-    done = twoscale("export", data, tmp_path / "model.onnx")
-    assert done.status == 2
-    assert "is a dataset, not a run or a surrogate" in done.err
-    done = twoscale("export", tmp_path / "nothing", tmp_path / "model.onnx")
-    assert done.status == 2
-    assert "nothing" in done.err

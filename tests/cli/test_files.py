@@ -140,14 +140,6 @@ def test_parameters_alone_from_a_file(twoscale, done, pair, tmp_path):
     refused(outcome, "reads 2 parameters", "--parameters")
 
 
-def test_times_of_a_file(done, pair, tmp_path):
-    u = np.stack([pair["a"] * (step + 1) for step in range(5)], axis=1)
-    file = written.npz(tmp_path, u=u)
-    affine(file, tmp_path / "run", time="0:2/-1", axes="nthw")
-    done("predict", tmp_path / "run", file, "--out", tmp_path / "p.npy")
-    np.testing.assert_allclose(np.load(tmp_path / "p.npy"), u[:, -1], rtol=1e-2, atol=1e-2)
-
-
 def test_options_of_files_are_not_for_datasets(twoscale, data, run_folder, tmp_path):
     words = ("is a dataset, whose arrays and axes are settled",)
     refused(twoscale("fit", data, "--axes", "nhw", "--out", tmp_path / "r"), *words)

@@ -8,7 +8,6 @@ from tests.cli.outcome import contents, refused
 from tests.surrogate.tiny import TINY
 from twoscale.cli.finetune import finetune
 from twoscale.data import Dataset, generate
-from twoscale.files.checksums import write_sums
 from twoscale.problems import Darcy
 from twoscale.run import Run, finetune_run, fit_run
 
@@ -135,13 +134,3 @@ def test_a_dataset_of_an_unknown_problem(twoscale, run_folder, unknown_data, tmp
     assert twoscale("finetune", run_folder, "--objective", "A4", *arguments).status == 0
     assert read(tmp_path / "t", "metrics")["residual_rms"] is None
     assert read(tmp_path / "t", "manifest")["problem"] is None
-
-
-def test_without_its_dataset(twoscale, run_folder, tmp_path):
-    copy = tmp_path / "run"
-    shutil.copytree(run_folder, copy)
-    config = read(copy, "config")
-    config["dataset"]["path"] = str(tmp_path / "gone.zarr")
-    (copy / "config.json").write_text(json.dumps(config))
-    write_sums(copy)
-    refused(twoscale("finetune", copy, "--out", tmp_path / "t"), "gone.zarr does not exist")

@@ -2,7 +2,6 @@
 
 import shutil
 
-import numpy as np
 import pytest
 import zarr
 
@@ -89,12 +88,6 @@ def test_what_is_left_of_a_dataset_is_no_folder_of_arrays(
     refused(twoscale("import", left, "--out", tmp_path / "d.zarr"))
 
 
-def test_all_are_needed_or_none(twoscale, run_folder, place):
-    """The copy itself is sound."""
-    path, _ = place
-    assert twoscale("evaluate", run_folder, "--data", path).status == 0
-
-
 def test_arrays_of_a_dataset_are_not_read_alone(twoscale, whole, tmp_path):
     """Zarr would fill lost shards with zeros."""
     arrays = (whole / "input", whole / "output")
@@ -116,28 +109,3 @@ def test_a_description_that_zarr_has_made_up_is_refused(twoscale, run_folder, pl
     zarr.open_group(str(path), mode="a")
     for arguments in commands(run_folder, path, tmp_path):
         refused(twoscale(*arguments), f"{path} is not a twoscale dataset, or its zarr.json is no")
-
-
-def test_folders_of_arrays_of_others_are_read(twoscale, tmp_path):
-    """Also if their arrays have the names of ours, and no group is around them."""
-    fields = np.random.default_rng(0).standard_normal((40, 16, 16)).astype(np.float32)
-    for name in ("input", "output"):
-        array = zarr.create_array(
-            tmp_path / "mine" / name,
-            shape=fields.shape,
-            dtype="f4",
-            chunks=(4, 16, 16),
-            shards=(20, 16, 16),
-        )
-        array[:] = fields
-    outcome = twoscale(
-        "import",
-        tmp_path / "mine",
-        "--input",
-        "input",
-        "--output",
-        "output",
-        "--out",
-        tmp_path / "d",
-    )
-    assert outcome.status == 0, outcome.err

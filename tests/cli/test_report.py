@@ -74,17 +74,6 @@ def test_other_data_are_shown(twoscale, seeds, tmp_path):
     )
 
 
-def test_other_data_are_shown_where_those_of_the_run_are_gone(
-    twoscale, run_folder, tmp_path, monkeypatch
-):
-    other = tmp_path / "other.zarr"
-    generate(Poisson(), other, resolution=16, samples=3, seed=7)
-    monkeypatch.setattr("twoscale.run.folder.reopen_data", lambda described: Dataset("gone.zarr"))
-    refused(twoscale("report", run_folder, "--out", tmp_path / "a.html"), "gone.zarr")
-    outcome = twoscale("report", run_folder, "--data", other, "--out", tmp_path / "a.html")
-    assert outcome.status == 0, outcome.err
-
-
 @pytest.mark.usefixtures("drawn_pages")
 def test_a_search_ends_with_its_page_and_three_commands(twoscale, data, tmp_path):
     run = tmp_path / "run"

@@ -76,16 +76,6 @@ def test_seeds_that_are_none(twoscale, data, tmp_path, text):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_that_is_there_stops_all_before_any_work(twoscale, data, tmp_path):
-    out = tmp_path / "r"
-    (out / "seed-1").mkdir(parents=True)
-    command = ("fit", data, *QUICK, "--seeds", "0-1", "--out", out)
-    refused(twoscale(*command), "seed-1 exists already", "overwrite")
-    refused(twoscale(*command, "--overwrite"), "seed-1 is something else, or holds other files too")
-    assert names(out) == ["seed-1"]
-    assert names(out / "seed-1") == []
-
-
 def test_runs_are_replaced_if_asked(twoscale, data, tmp_path):
     out = tmp_path / "r"
     command = ("fit", data, *QUICK, "--seeds", "0-1", "--out", out)

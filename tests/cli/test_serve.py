@@ -66,13 +66,6 @@ def test_an_open_address_is_pointed_out(twoscale, run_folder, not_run):
     assert json.loads(outcome.out)["url"] == not_run[0].url
 
 
-def test_a_large_request_raises_the_bound_of_all(twoscale, run_folder, not_run):
-    outcome = twoscale("serve", run_folder, "--port", 0, "--max-request", "1GB", "--quiet")
-    assert outcome.status == 0, outcome.err
-    limits = not_run[0].service.limits
-    assert limits.request_bytes == limits.pending_bytes == 10**9
-
-
 def test_points_come_from_a_file(twoscale, run_folder, tmp_path, not_run):
     np.save(tmp_path / "points.npy", [[0.5, 0.5], [0.25, 0.75]])
     options = ("--port", 0, "--points", tmp_path / "points.npy")
@@ -105,11 +98,6 @@ def test_a_port_in_use_is_one_sentence(twoscale, run_folder):
 def test_wrong_options(twoscale, run_folder, not_run, options, words):
     refused(twoscale("serve", run_folder, *options), words)
     assert not not_run
-
-
-def test_wrong_runs(twoscale, data, tmp_path, not_run):
-    refused(twoscale("serve", data, "--port", 0), "is a dataset, not a run")
-    refused(twoscale("serve", tmp_path / "none", "--port", 0), "is not a folder")
 
 
 def test_the_extra_is_named(twoscale, run_folder, monkeypatch):

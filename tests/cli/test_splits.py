@@ -95,15 +95,6 @@ def test_a_test_set_of_its_own(twoscale, data, other, tmp_path):
     assert Run.open(tuned, device="cpu").evaluate()["samples"] == 30
 
 
-def test_searches_and_seeds_are_split_alike(twoscale, data, other, tmp_path):
-    test = ("--test", other / "d.zarr", "--split", "0.5/0.5")
-    assert twoscale("fit", data, *test, "--budget", "0.1s", "--out", tmp_path / "a").status == 0
-    assert split_of(tmp_path / "a") == [60, 30, 30, 30]
-    some = twoscale("fit", data, *test, *AFFINE, "--seeds", "0-1", "--out", tmp_path / "s")
-    assert some.status == 0
-    assert split_of(tmp_path / "s" / "seed-1") == [60, 30, 30, 30]
-
-
 def test_wrong_pairs_of_datasets_are_refused(twoscale, data, other, tmp_path):
     test, out = ("--test", other / "d.zarr"), ("--out", tmp_path / "r")
     refused(twoscale("fit", *out), "on one dataset, got 0: name it as DATA or with --train")

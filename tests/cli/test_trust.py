@@ -101,27 +101,12 @@ def test_the_table_is_in_the_json(twoscale, darcy_run, media, tmp_path):
     assert printed["relative_error_upper"] == max(bounds(tmp_path)["relative_error_upper"])
 
 
-def test_one_field(twoscale, darcy_run, media, tmp_path):
-    np.save(tmp_path / "x.npy", media[0])
-    assert predict(twoscale, darcy_run, tmp_path, "--certify").status == 0
-    assert np.load(tmp_path / "p.npy").shape == (16, 16)
-    assert len(bounds(tmp_path)["energy_error_upper"]) == 1
-
-
 def test_another_grid_is_certified_as_it_is(twoscale, darcy_run, tmp_path):
     media = Darcy().sample(Grid((21, 18)), range(3), seed=5).numpy()
     np.save(tmp_path / "x.npy", media)
     assert predict(twoscale, darcy_run, tmp_path, "--certify", "--resample").status == 0
     expected = certify(np.load(tmp_path / "p.npy"), media, Darcy()).energy_error_upper
     np.testing.assert_allclose(bounds(tmp_path)["energy_error_upper"], expected, rtol=1e-9)
-
-
-def test_a_dataset_as_input(twoscale, darcy_run, tmp_path):
-    data = darcy_run.parent / "d.zarr"
-    outcome = twoscale("predict", darcy_run, data, "--certify", "--out", tmp_path / "p")
-    assert outcome.status == 0, outcome.err
-    assert names(tmp_path) == ["p", "p.json"]
-    assert len(bounds(tmp_path)["energy_error_lower"]) == 180
 
 
 # Radii and flags
@@ -158,13 +143,16 @@ def test_unusual_inputs_are_pointed_out_without_being_asked(twoscale, darcy_run,
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--level", 1.5), "between 0 and 1"),
-        (("--level", 0.95), "needs 19 calibration samples at least, and there are 9"),
-        (("--polish", 2), "--assess speaks of predictions"),
+        ("--assess --level 1.5", "between 0 and 1"),
+        ("--assess --level 0.95", "needs 19 calibration samples"),
+        ("--assess --polish 2", "--assess"),
+        ("--level 0.9", "--assess"),
+        ("--polish three", "--polish"),
+        ("--tolerance 0", "tolerance"),
     ],
 )
-def test_wrong_assessments_write_nothing(twoscale, darcy_run, media, tmp_path, options, words):
-    refused(predict(twoscale, darcy_run, tmp_path, "--assess", *options), words)
+def test_wrong_requests_write_nothing(twoscale, darcy_run, media, tmp_path, options, words):
+    refused(predict(twoscale, darcy_run, tmp_path, *options.split()), words)
     assert names(tmp_path) == ["x.npy"]
 
 
@@ -189,23 +177,32 @@ def test_fields_never_lie_beside_bounds_of_others(twoscale, darcy_run, media, tm
     refused(predict(twoscale, darcy_run, tmp_path), "p.json speaks of")
 
 
-def test_a_level_without_radii(twoscale, darcy_run, media, tmp_path):
-    refused(predict(twoscale, darcy_run, tmp_path, "--level", 0.9), "pass --assess as well")
-
-
 # Bad input
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--polish", 0), "--polish"),
-        (("--polish", "three"), "--polish"),
-        (("--tolerance", 0), "the tolerance must be between 0 and 1"),
-        (("--tolerance", 1), "the tolerance must be between 0 and 1"),
-        (("--tolerance", "nan"), "the tolerance must be between 0 and 1"),
-    ],
-)
-def test_amounts_out_of_range(twoscale, darcy_run, media, tmp_path, options, words):
-    refused(predict(twoscale, darcy_run, tmp_path, *options), words)
-    assert names(tmp_path) == ["x.npy"]
+# What `evaluate` says of trust and of the solver
+
+
+def test_the_table_is_followed_by_trust_and_break_even(twoscale, run_folder):
+    outcome = twoscale("evaluate", run_folder)
+    said = " ".join(outcome.out.split())
+    assert "No error radius: level 0.95 needs 19 calibration samples, and there are 0." in said
+    assert "of 12 inputs" in said
+    assert "A prediction takes" in said
+    assert "The fit" in said
+
+
+def test_the_same_as_json_and_quietly(twoscale, run_folder):
+    found = json.loads(twoscale("evaluate", run_folder, "--json").out)
+    assert found["trust"]["calibration_samples"] == 0
+    compared = found["break_even"]
+    assert compared["prediction_seconds"] > 0
+    assert compared["solver_seconds"] > 0
+    assert compared["error"] > 0
+    assert twoscale("evaluate", run_folder, "--quiet").out == ""
+
+
+def test_other_grids_have_no_break_even(twoscale, run_folder, tmp_path):
+    twoscale("generate", "poisson", "--resolution", 20, "--samples", 5, "--out", tmp_path / "d")
+    outcome = twoscale("evaluate", run_folder, "--data", tmp_path / "d", "--resample", "--json")
+    assert "break_even" not in json.loads(outcome.out)
