@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from faults import flips, full_disk, hostile, instants, kills, races, settings, signals, targets
+from faults import flips, full_disk, hostile, races, settings, stops, targets
 from faults.trials import Trials
 
 KINDS: dict[str, Trials] = {
-    "kills": kills.trials,
-    "instants": instants.trials,
-    "signals": signals.trials,
+    "kills": stops.kills,
+    "instants": stops.instants,
+    "signals": stops.signals,
     "flips": flips.trials,
     "disk": full_disk.trials,
     "races": races.trials,

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import signal
 from collections.abc import Collection
 
 from faults.children import Outcome
 
 FINE, REFUSED = 0, 2
-KILLED = -signal.SIGKILL
 
 _PROGRESS = re.compile(r"^[^:]*: [\d.]+ of [\d.]+ (cells|seconds)\b")
 
