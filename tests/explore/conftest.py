@@ -58,3 +58,12 @@ def written(folder, tmp_path_factory):
     """The page of all four runs, and what is known of it."""
     out = tmp_path_factory.mktemp("page") / "explore.html"
     return write_page([folder / name for name in RUNS], out)
+
+
+def wait_for(tab, condition):
+    """Wait until a condition is true; the page's policy forbids what Playwright does for it."""
+    for _ in range(200):
+        if tab.evaluate(condition):
+            return
+        tab.wait_for_timeout(25)
+    raise AssertionError(f"{condition} did not become true")

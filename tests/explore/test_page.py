@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.browser import SIZES
+from tests.explore.conftest import wait_for
 from twoscale import Darcy, Poisson
 from twoscale.data import generate
 from twoscale.explore.page import write_page
@@ -45,15 +46,6 @@ def open_at(tab, path, link=""):
     tab.goto("about:blank")
     tab.goto(f"{path.as_uri()}{link}")
     settle(tab)
-
-
-def wait_for(tab, condition):
-    """Wait until a condition is true; the page's policy forbids what Playwright does for it."""
-    for _ in range(200):
-        if tab.evaluate(condition):
-            return
-        tab.wait_for_timeout(25)
-    raise AssertionError(f"{condition} did not become true")
 
 
 def drawn(tab):
@@ -249,24 +241,16 @@ def test_a_link_holds_the_values_of_a_file(page, written):
 
 BAD_PARTS = [
     "input=data.1_2_%%%",
-    "input=data.1_2_eJw.",
     "input=random.NaN_0_0",
-    "input=random.1_0",
     "input=random.1_0_1e9",
     "input=sample.99",
-    "input=sample.-1",
     "input=other",
     "strokes=_",
-    "strokes=9_0_0.1_aabb",
     "strokes=0_0_0.1_aabb",  # media only are painted high
-    "strokes=0_2_9_aabb",
     "strokes=0_2_0.1_aab",
     "channel=9",
-    "output=-1",
     "modes=abc",
-    "modes=1000000",
     "without=7",
-    "without=0_0",
     "parameters=1",
     "level=2",
     "view=0_0_0_0",

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import twoscale.explore.server as server_module
+from tests.explore.conftest import wait_for
 from twoscale.explore.server import PageService, field_parts
 from twoscale.explore.tensors import ArrayPacker, unpacked
 from twoscale.serve.server import HttpServer
@@ -125,15 +126,6 @@ def test_others_are_refused_before_any_work(server, monkeypatch):
         assert ask(server, body=body, Origin=origin)[0] == 403
     assert worked == []
     assert ask(server, body=body, Origin=server.url)[0] == 200
-
-
-def wait_for(tab, condition):
-    """Wait until a condition is true; the page's policy forbids what Playwright does for it."""
-    for _ in range(200):
-        if tab.evaluate(condition):
-            return
-        tab.wait_for_timeout(50)
-    raise AssertionError(f"{condition} did not become true")
 
 
 READY = "typeof Main !== 'undefined' && Compute.result.frames > 1"

@@ -18,14 +18,13 @@ HEAD = b"POST /predict HTTP/1.1\r\nHost: HERE\r\nContent-Type: application/x-npy
 BODY = npy(np.zeros((1, 16, 16), np.float32))
 
 
+def posted(server, body=BODY):
+    headers = {"Content-Type": "application/x-npy"}
+    return httpx.post(server.url + "/predict", content=body, headers=headers, timeout=WAIT)
+
+
 def alive(server):
-    answer = httpx.post(
-        server.url + "/predict",
-        content=BODY,
-        headers={"Content-Type": "application/x-npy"},
-        timeout=WAIT,
-    )
-    return answer.status_code == 200
+    return posted(server).status_code == 200
 
 
 def send(server, connection, sent):
@@ -64,8 +63,7 @@ def test_a_length_that_is_too_large_is_refused_before_the_body(server, caplog):
 
 
 def test_a_client_that_sends_too_much_sees_the_answer(server):
-    answer = httpx.post(server.url + "/predict", content=bytes(2 * 10**6), timeout=WAIT)
-    assert answer.status_code == 413
+    assert posted(server, bytes(2 * 10**6)).status_code == 413
 
 
 def test_chunks_without_end_are_refused(server):
@@ -113,31 +111,26 @@ def test_a_half_closed_connection_gets_its_answer(server):
         assert read_all(connection).startswith(b"HTTP/1.1 200 ")
 
 
-def test_a_half_closed_connection_without_its_body_is_closed(server, caplog):
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        (HEAD + b"Content-Length: 100\r\n\r\n12", "400, the client left before"),
+        (b"POST /pre", "closed before the head of a request was complete"),
+    ],
+)
+def test_a_half_closed_connection_without_all_of_its_request_is_closed(server, caplog, sent, words):
     with connect(server) as connection:
-        send(server, connection, HEAD + b"Content-Length: 100\r\n\r\n12")
+        send(server, connection, sent)
         connection.shutdown(socket.SHUT_WR)
         read_all(connection)
-    wait_until(lambda: "400, the client left before its request was complete" in caplog.text)
-
-
-def test_a_half_closed_connection_without_its_head_is_closed(server, caplog):
-    with connect(server) as connection:
-        send(server, connection, b"POST /pre")
-        connection.shutdown(socket.SHUT_WR)
-        assert read_all(connection) == b""
-    wait_until(lambda: "closed before the head of a request was complete" in caplog.text)
+    wait_until(lambda: words in caplog.text)
 
 
 def test_clients_that_leave(server):
-    for sent in (b"", b"GET", HEAD, HEAD + b"Content-Length: 100\r\n\r\n12"):
+    whole = HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY
+    for sent in (b"", b"GET", HEAD, HEAD + b"Content-Length: 100\r\n\r\n12", whole):
         with connect(server) as connection:
             send(server, connection, sent)
-
-
-def test_a_client_that_leaves_before_its_answer(server):
-    with connect(server) as connection:
-        send(server, connection, HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY)
 
 
 @pytest.mark.parametrize(
@@ -181,9 +174,7 @@ def test_the_memory_of_waiting_requests_is_bounded(surrogate):
     with Server([ServedModel(surrogate)], port=0, limits=limits) as server, connect(server) as slow:
         send(server, slow, HEAD + b"Content-Length: 10000\r\n\r\n" + bytes(9_999))
         wait_until(lambda: server.service.pending.total == 9_999)
-        large = npy(np.zeros((4, 16, 16), np.float32))
-        headers = {"Content-Type": "application/x-npy"}
-        answer = httpx.post(server.url + "/predict", content=large, headers=headers, timeout=WAIT)
+        answer = posted(server, npy(np.zeros((4, 16, 16), np.float32)))
         assert answer.status_code == 503
         assert "retry-after" in answer.headers
         send(server, slow, b"1")
