@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 
 import pytest
 
@@ -121,3 +122,11 @@ def test_the_command_serves_and_opens(twoscale, folder, tmp_path, monkeypatch):
     assert opened[0].startswith("http://127.0.0.1:")
     again = twoscale("explore", folder / "smooth", "--out", out, "--overwrite", "--open")
     assert (again.status, opened[1]) == (0, out.as_uri())
+
+
+def test_the_extra_is_named_before_any_work(twoscale, folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    out = tmp_path / "page.html"
+    served = twoscale("explore", folder / "smooth", "--out", out, "--serve")
+    assert (served.status, out.exists()) == (2, False)
+    assert "pip install 'twoscale[serve]'" in served.err
