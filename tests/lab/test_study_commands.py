@@ -111,7 +111,7 @@ def test_compare_lists_what_is_missing(twoscale, tiny, tmp_path):
     assert outcome.status == 0
     assert "No record: " in outcome.out
     assert "headline" in outcome.out
-    assert "headline: no record" in twoscale("study", "compare", out, "--all").out
+    assert "No record: " in twoscale("study", "compare", out, "--all").out
     before = contents(out)
     found = json.loads(twoscale("study", "compare", out, "--json").out)
     cells = found["cells"]

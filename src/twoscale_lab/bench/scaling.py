@@ -19,8 +19,8 @@ from twoscale.surrogate import Surrogate
 from twoscale_lab.bench.measure import Comparison, Setup, stopwatch
 from twoscale_lab.study.statistics import fit_power_law
 
-Times = dict[str, float]
-"""Seconds of stages by their names."""
+StageSeconds = dict[str, float]
+"""Seconds of stages by their names, or of sizes."""
 
 _SIZES = (64, 128, 256, 512, 1024)
 _ON_A_CPU = 2  # of these sizes, in memory
@@ -35,59 +35,52 @@ def scaling(setup: Setup) -> Iterator[Comparison]:
     Fields are in memory, and the peer is the smallest grid. With workers the fields are on disk,
     the workers share what they can of a fit, and the peer is this process alone.
     """
-    if setup.workers is not None:
-        yield from _shared(setup, setup.workers)
-        return
-    sizes = _SIZES if setup.cuda else _SIZES[:_ON_A_CPU]
-    if setup.scale == "small":
-        sizes = _SMALL
-    samples, coarse = setup.size(*_SAMPLES), setup.size(*_COARSE)
-    stages = _measured(setup, sizes, partial(_in_memory, setup, samples, coarse))
-    for name, seconds in stages.items():
+    workers, small = setup.workers, setup.scale == "small"
+    sizes = _SIZES if setup.cuda or workers is not None else _SIZES[:_ON_A_CPU]
+    sizes = _SMALL if small else sizes
+    if workers is None:
+        samples, coarse = setup.size(*_SAMPLES), setup.size(*_COARSE)
+        ours = _measured(setup, sizes, partial(_in_memory, setup, samples, coarse))
+        theirs, peer, end = None, f"itself at {sizes[0]}x{sizes[0]}", ""
+    else:
+        samples, coarse = setup.size(*_SHARED_SAMPLES), setup.size(*_SHARED_COARSE)
+        ours, theirs = (
+            _measured(setup, sizes, partial(_on_disk, samples, coarse, one))
+            for one in (workers, None)
+        )
+        peer = f"this process alone, {_counted(torch.get_num_threads(), 'thread')}"
+        end = f" {sizes[-1]}x{sizes[-1]}, {_counted(workers.count, 'worker')}"
+    details: dict[str, Any] = {
+        "samples": samples,
+        "coarse_factors": [_factor(size, coarse) for size in sizes],
+    }
+    if workers is not None:
+        details["workers"] = workers.count
+    for name, seconds in ours.items():
+        points = list(zip(sizes, seconds, strict=True))
+        more = {"seconds": _by_size(sizes, seconds)}
+        if theirs is not None:
+            more["peer_seconds"] = _by_size(sizes, theirs[name])
         yield Comparison(
-            f"scaling {name}",
-            f"itself at {sizes[0]}x{sizes[0]}",
+            f"scaling {name}{end}",
+            peer,
             "stage",
             [seconds[-1]],
-            [seconds[0]],
-            _exponents(sizes, seconds),
+            [seconds[0] if theirs is None else theirs[name][-1]],
             {
-                "seconds": _by_size(sizes, seconds),
-                "samples": samples,
-                "coarse_factors": [_factor(size, coarse) for size in sizes],
+                "exponent": fit_power_law(points).exponent,
+                "exponent_of_the_last_doubling": fit_power_law(points[-2:]).exponent,
             },
+            details | more,
         )
 
 
-def _shared(setup: Setup, workers: Cluster) -> Iterator[Comparison]:
-    """Seconds of the stages that workers share, against those of this process alone."""
-    sizes = _SMALL if setup.scale == "small" else _SIZES
-    samples, coarse = setup.size(*_SHARED_SAMPLES), setup.size(*_SHARED_COARSE)
-    count = workers.count
-    shared, alone = (
-        _measured(setup, sizes, partial(_on_disk, samples, coarse, one)) for one in (workers, None)
-    )
-    threads = torch.get_num_threads()
-    for name, seconds in shared.items():
-        yield Comparison(
-            f"scaling {name} {sizes[-1]}x{sizes[-1]}, {count} worker{'' if count == 1 else 's'}",
-            f"this process alone, {threads} thread{'' if threads == 1 else 's'}",
-            "stage",
-            [seconds[-1]],
-            [alone[name][-1]],
-            _exponents(sizes, seconds),
-            {
-                "seconds": _by_size(sizes, seconds),
-                "peer_seconds": _by_size(sizes, alone[name]),
-                "samples": samples,
-                "workers": count,
-                "coarse_factors": [_factor(size, coarse) for size in sizes],
-            },
-        )
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _measured(
-    setup: Setup, sizes: Sequence[int], stages: Callable[[int], Times]
+    setup: Setup, sizes: Sequence[int], stages: Callable[[int], StageSeconds]
 ) -> dict[str, list[float]]:
     """Return the seconds of each stage on all sizes; the first size is done twice, to warm up."""
     found: dict[str, list[float]] = {}
@@ -99,15 +92,7 @@ def _measured(
     return found
 
 
-def _exponents(sizes: Sequence[int], seconds: Sequence[float]) -> dict[str, float]:
-    points = list(zip(sizes, seconds, strict=True))
-    return {
-        "exponent": fit_power_law(points).exponent,
-        "exponent_of_the_last_doubling": fit_power_law(points[-2:]).exponent,
-    }
-
-
-def _by_size(sizes: Sequence[int], seconds: Sequence[float]) -> Times:
+def _by_size(sizes: Sequence[int], seconds: Sequence[float]) -> StageSeconds:
     return dict(zip(map(str, sizes), seconds, strict=True))
 
 
@@ -115,11 +100,11 @@ def _factor(size: int, coarse: int) -> int:
     return max(1, size // coarse)
 
 
-def _pca_seconds(timings: Times) -> float:
+def _pca_seconds(timings: StageSeconds) -> float:
     return sum(seconds for name, seconds in timings.items() if name.startswith(PCA))
 
 
-def _in_memory(setup: Setup, samples: int, coarse: int, size: int) -> Times:
+def _in_memory(setup: Setup, samples: int, coarse: int, size: int) -> StageSeconds:
     """Return the seconds of all stages on fields in memory."""
     problem = Poisson()
     generated, (x, u) = stopwatch(lambda: setup.fields(problem, size, samples))
@@ -146,7 +131,7 @@ def _in_memory(setup: Setup, samples: int, coarse: int, size: int) -> Times:
     }
 
 
-def _on_disk(samples: int, coarse: int, workers: Cluster | None, size: int) -> Times:
+def _on_disk(samples: int, coarse: int, workers: Cluster | None, size: int) -> StageSeconds:
     """Return the seconds of the stages that workers share, on a dataset in the current folder.
 
     A cluster's workers must see it. This process alone reads the dataset on each pass, too.

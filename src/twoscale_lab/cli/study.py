@@ -212,9 +212,8 @@ def compare(
     from twoscale_lab.cli.study_display import (
         as_json,
         check_csv,
-        show_every_value,
+        show_comparison,
         show_standings,
-        show_summary,
         write_csv,
     )
     from twoscale_lab.study.folder import read_records
@@ -245,10 +244,7 @@ def compare(
         show_standings(standings)
     if known == {STUDY}:
         return
-    if everything or times:
-        show_every_value(rows, known, times=times)
-    else:
-        show_summary(rows, known)
+    show_comparison(rows, known, everything=everything, times=times)
 
 
 @study_app.add

@@ -15,8 +15,6 @@ from twoscale.cli.terminal import (
     print_answer,
     print_table,
     say,
-    table_text,
-    terminal_width,
 )
 from twoscale.errors import TwoscaleError
 from twoscale.files import atomic_output, plain_json, write_json
@@ -33,8 +31,7 @@ from twoscale_lab.study.runner import Outcome
 from twoscale_lab.study.statistics import spread
 from twoscale_lab.study.worker import planned
 
-_ROOM = 22  # lines of the summary for values that are off
-_WORST_HEADINGS = ("study", "cell", "metric", "paper", "ours")
+_FEW = 10  # values that are off in the summary
 _VALUES = ("study", "cell", "metric", "paper", "ours", "in sd", "verdict")
 _DERIVED = "~: derived from the deviations of both values, where the paper prints none for a change"
 
@@ -59,86 +56,37 @@ def show_studies(studies: list[Study], scale: Scale, *, json: bool) -> None:
     print_table(["study", "title", "cells"], rows, words=2)
 
 
-def show_summary(rows: list[ComparedValue], known: Collection[str]) -> None:
-    """Print a page: the counts of every study, and the values that are furthest off."""
+def show_comparison(
+    rows: list[ComparedValue], known: Collection[str], *, everything: bool, times: bool
+) -> None:
+    """Print the counts of every study and the values that are furthest off, or every value."""
+    mine = [row for row in rows if row.study in known]
+    off = [row for row in mine if row.verdict == "off"]
+    off.sort(key=lambda row: (row.explanation is not None, -abs(row.relative_difference or 0.0)))
+    if everything or times:
+        print_table(_VALUES, [_value(r) for r in mine if times or r.verdict], words=3)
+        say(_DERIVED)
+        for row in off:
+            say(f"{row.cell}, {row.metric}: {row.explanation or 'off, and not explained'}")
+    elif off:
+        say("Values that are off: unexplained ones first, then by relative difference")
+        print_table(_VALUES, [_value(row) for row in off[:_FEW]], words=3)
+        say(f"{max(0, len(off) - _FEW)} more values are off.")
+        say("--all shows every value and why it is off; --csv FILE writes them to a file.")
+    counted = by_study(rows)
     counts = [
         [
             study,
-            str(found.match),
-            str(found.off),
-            str(found.unexplained),
-            str(found.missing),
+            *map(str, (found.match, found.off, found.unexplained, found.missing)),
             "-" if found.agreement is None else f"{found.agreement:.1%}",
         ]
-        for study, found in by_study(rows).items()
+        for study, found in counted.items()
         if study in known
     ]
     if counts:
         print_table(["study", "match", "off", "not explained", "missing", "agreement"], counts)
-    off = [row for row in rows if row.verdict == "off"]
-    off.sort(key=lambda row: (row.explanation is not None, -abs(row.relative_difference or 0.0)))
-    shown = _first_values(off)
-    if shown:
-        say("Values that are off: unexplained ones first, then by relative difference")
-        print_table(_WORST_HEADINGS, shown, words=3)
-    if len(off) > len(shown):
-        say(f"{len(off) - len(shown)} more values are off.")
-    absent = [study for study in by_study(rows) if study not in known]
-    if absent:
+    if absent := [study for study in counted if study not in known]:
         say(f"No record: {', '.join(absent)}.")
-    say("--all shows every value and why it is off; --csv FILE writes them to a file.")
-    say(f"In all: {agreement(rows)}")
-
-
-def _first_values(off: list[ComparedValue]) -> list[list[str]]:
-    """Return as many rows of a table as fit the page."""
-    rows = [
-        [row.study, row.cell, row.metric, _number(row.paper, None), _number(row.ours, None)]
-        for row in off
-    ]
-    chosen: list[list[str]] = []
-    for row in rows:
-        if not chosen or _height([*chosen, row]) <= _ROOM:
-            chosen.append(row)
-    return chosen
-
-
-def _height(rows: list[list[str]]) -> int:
-    text = table_text(_WORST_HEADINGS, rows, words=3, width=terminal_width())
-    return len(text.splitlines())
-
-
-def show_standings(found: list[Standing]) -> None:
-    """Print where we stand on the benchmarks of others, and what is uncertain about them."""
-    if not found:
-        say("leaderboard: no cell at the paper scale, which published errors are for")
-        return
-    say("Errors in %: published by others, and ours as measured")
-    print_table(HEADINGS, table_rows(found), words=4)
-    for one in found:
-        for caveat in one.benchmark.caveats:
-            say(f"{one.benchmark.name}: {caveat}")
-    say(NOTE)
-    say(standings_summary(found))
-
-
-def show_every_value(rows: list[ComparedValue], known: Collection[str], *, times: bool) -> None:
-    """Print one row per value of the paper, why values are off, and the counts of every study."""
-    shown = [row for row in rows if row.study in known and (times or row.verdict is not None)]
-    print_table(_VALUES, [_value(row) for row in shown], words=3)
-    for row in shown:
-        if row.verdict == "off":
-            say(f"{row.cell}, {row.metric}: {row.explanation or 'off, and not explained'}")
-    for study, counts in by_study(rows).items():
-        if study not in known:
-            say(f"{study}: no record, {counts.missing} values missing")
-            continue
-        judged = "" if counts.agreement is None else f", {counts.agreement:.1%} of those judged"
-        say(
-            f"{study}: {counts.match} match{judged}, {counts.off} off "
-            f"({counts.unexplained} of them unexplained), {counts.missing} missing"
-        )
-    say(_DERIVED)
     say(f"In all: {agreement(rows)}")
 
 
@@ -153,6 +101,20 @@ def _value(row: ComparedValue) -> list[str]:
         "-" if row.difference_in_sd is None else f"{row.difference_in_sd:+.1f}",
         row.verdict or "-",
     ]
+
+
+def show_standings(found: list[Standing]) -> None:
+    """Print where we stand on the benchmarks of others, and what is uncertain about them."""
+    if not found:
+        say("leaderboard: no cell at the paper scale, which published errors are for")
+        return
+    say("Errors in %: published by others, and ours as measured")
+    print_table(HEADINGS, table_rows(found), words=4)
+    for one in found:
+        for caveat in one.benchmark.caveats:
+            say(f"{one.benchmark.name}: {caveat}")
+    say(NOTE)
+    say(standings_summary(found))
 
 
 def show_outcomes(outcomes: Mapping[str, Outcome], *, json: bool) -> None:

@@ -327,6 +327,23 @@ def read_studies(folder: Path) -> Studies:
     return Studies(folder, tuple(results), definitions, tuple(rows))
 
 
+def cases_by_place(
+    results: Iterable[StudyResult], wanted: Callable[[CaseResult], bool]
+) -> dict[str, list[CaseResult]]:
+    """Return the wanted cases with all training data, by problem and grid.
+
+    Of a case in several studies, the one with most seeds counts.
+    """
+    places: dict[str, dict[str, CaseResult]] = {}
+    for study in results:
+        for case in study.cases:
+            if case.has_all_data and wanted(case):
+                known = places.setdefault(case.place, {})
+                if case.id not in known or len(case.cells) > len(known[case.id].cells):
+                    known[case.id] = case
+    return {place: list(cases.values()) for place, cases in places.items()}
+
+
 def record_files(folder: Path) -> list[Path]:
     """Return the records of a study folder, or of a folder of records, in the studies' order."""
     place = folder / "records" if (folder / "records").is_dir() else folder

@@ -12,7 +12,7 @@ from twoscale.report.page import Tile
 from twoscale_lab.report.audits import same_decisions, study_audits
 from twoscale_lab.report.charts.error_time import error_time_cases, main_places
 from twoscale_lab.report.related import Curve, curves
-from twoscale_lab.report.results import CaseResult, Studies, place_title
+from twoscale_lab.report.results import CaseResult, Studies, cases_by_place, place_title
 from twoscale_lab.report.tables import case_title, percent
 from twoscale_lab.study.paper.comparison import tally
 from twoscale_lab.study.statistics import crossovers
@@ -74,23 +74,14 @@ def _default_cases(studies: Studies) -> dict[str, list[CaseResult]]:
 
     Of a case in several studies, the one with most seeds counts.
     """
-    places: dict[str, dict[str, CaseResult]] = {}
-    for study in studies.results:
-        for case in study.cases:
-            if case.design or not case.has_all_data or case.mean("mre") is None:
-                continue
-            known = places.setdefault(case.place, {})
-            if case.id not in known or len(case.cells) > len(known[case.id].cells):
-                known[case.id] = case
-    problems = list(dict.fromkeys(place.rpartition("-")[0] for place in places))
-    ordered = sorted(
-        places, key=lambda place: (problems.index(place.rpartition("-")[0]), _grid(place))
+    places = cases_by_place(
+        studies.results, lambda case: not case.design and case.mean("mre") is not None
     )
-    return {place: list(places[place].values()) for place in ordered}
-
-
-def _grid(place: str) -> int:
-    return int(place.rpartition("-")[2])
+    problems = list(dict.fromkeys(cases[0].problem for cases in places.values()))
+    order = {
+        place: (problems.index(own[0].problem), own[0].resolution) for place, own in places.items()
+    }
+    return {place: places[place] for place in sorted(places, key=lambda place: order[place])}
 
 
 def _best(studies: Studies) -> list[str]:

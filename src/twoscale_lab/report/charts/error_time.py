@@ -24,7 +24,7 @@ from twoscale.report.display import display
 from twoscale.report.method_looks import colour, marker
 from twoscale_lab.report.charts.style import PALE
 from twoscale_lab.report.charts.values import Chart, measured, require_any
-from twoscale_lab.report.results import CaseResult, StudyResult, place_title
+from twoscale_lab.report.results import CaseResult, StudyResult, cases_by_place, place_title
 
 _PLACES = 2  # grids of each problem that are shown: those with most methods
 _FEW = 3  # methods: a place with fewer is not shown
@@ -70,14 +70,10 @@ def error_time_cases(results: Iterable[StudyResult]) -> dict[str, list[CaseResul
 
     They were trained on all fields. Of a case in several studies, the one with most seeds counts.
     """
-    found: dict[str, dict[str, CaseResult]] = {}
-    for study in results:
-        for case in study.cases:
-            if case.has_all_data and (case.predictor or not case.design) and _is_positive(case):
-                known = found.setdefault(case.place, {})
-                if case.id not in known or len(case.cells) > len(known[case.id].cells):
-                    known[case.id] = case
-    return {place: sorted(cases.values(), key=_order) for place, cases in found.items()}
+    found = cases_by_place(
+        results, lambda case: bool(case.predictor or not case.design) and _is_positive(case)
+    )
+    return {place: sorted(cases, key=_order) for place, cases in found.items()}
 
 
 def best_cases(cases: Iterable[CaseResult]) -> list[CaseResult]:
