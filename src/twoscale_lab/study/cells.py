@@ -162,6 +162,11 @@ class Data(NamedTuple):
         given = [f"{name}={value}" for name, value in self.settings]
         return "-".join([*map(str, self[:4]), *given])
 
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """Return resolution, samples and seed by name."""
+        return {"resolution": self.resolution, "samples": self.samples, "seed": self.seed}
+
     def make_problem(self) -> Problem:
         return make_problem(self.problem, dict(self.settings))
 

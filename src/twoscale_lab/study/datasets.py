@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from twoscale.data import Dataset, generate, open_data
+from twoscale.data.generation import GeneratedDataset
 from twoscale.files import atomic_output, read_json, write_json
 from twoscale.run.folder import Fitted
 from twoscale.run.pairs import loaded_pairs
+from twoscale.runtime.memory import available_memory
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.timing import now
 from twoscale_lab.study.cells import Data
@@ -19,24 +23,53 @@ from twoscale_lab.study.folder import BENCHMARK, StudyFolder
 _ERRORS = ("mre", "mean_relative_l2", "median_relative_l1")
 
 
-def open_dataset(folder: StudyFolder, data: Data, device: str, progress: Progress) -> Dataset:
+def open_dataset(folder: StudyFolder, device: str, data: Data, progress: Progress) -> Dataset:
     """Return a dataset of a study folder, generated if it is not there yet."""
     path = folder.data(data)
     if path.exists():
         return open_data(path)
+    with _timing_generation(folder, data, device):
+        return generate(data.make_problem(), path, **data.sizes, device=device, progress=progress)
+
+
+def generated_in_memory(
+    folder: StudyFolder, device: str, data: Data, progress: Progress
+) -> GeneratedDataset:
+    """Return a dataset that needs no Zarr and no disk."""
+    with _timing_generation(folder, data, device):
+        return GeneratedDataset(data.make_problem(), **data.sizes, device=device)
+
+
+@contextmanager
+def _timing_generation(folder: StudyFolder, data: Data, device: str) -> Iterator[None]:
+    """Note in the folder how long the generation of a dataset takes."""
     start = now()
-    dataset = generate(
-        data.make_problem(),
-        path,
-        resolution=data.resolution,
-        samples=data.samples,
-        seed=data.seed,
-        device=device,
-        progress=progress,
-    )
+    yield
     with atomic_output(folder.generation(data), overwrite=True) as prepared:
         write_json(prepared, {"seconds": now() - start, "device": device})
-    return dataset
+
+
+@dataclass
+class OpenDatasets:
+    """Opens datasets for groups of cells; those of the last group stay open for the next one.
+
+    With `hold` they stay in memory if they take less than a quarter of it.
+    """
+
+    open: Callable[[Data, Progress], Dataset]
+    hold: bool = False
+    opened: dict[Data, Dataset] = field(default_factory=dict)
+
+    def __call__(self, wanted: Sequence[Data], progress: Progress) -> list[Dataset]:
+        """Return datasets, opened if they are not open yet."""
+        for data in self.opened.keys() - set(wanted):
+            del self.opened[data]  # before the next one is in memory
+        for data in wanted:
+            if data not in self.opened:
+                dataset = self.opened[data] = self.open(data, progress)
+                if self.hold and dataset.nbytes < available_memory() // 4:
+                    dataset.cache()
+        return [self.opened[data] for data in wanted]
 
 
 def generation_seconds(folder: StudyFolder, data: Data) -> float | None:

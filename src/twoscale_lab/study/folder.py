@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,14 @@ class StudyFolder:
                 )
         self._recorded: dict[str, Result] = {}
         for record in read_records(self.path / "records"):
-            self._recorded |= recorded_results(record)
+            self.remember(record)
+
+    def remember(self, record: Mapping[str, Any]) -> None:
+        """Take the cells of a record as finished."""
+        for cell in record["cells"]:
+            content = {name: cell[name] for name in _RESULT if name in cell}
+            environment = record["environments"][cell["environment"]]
+            self._recorded[cell["key"]] = Result(content, environment)
 
     def data(self, data: Data) -> Path:
         return self.path / "data" / f"{data.name}.zarr"
@@ -189,36 +196,48 @@ def read_records(folder: Path) -> list[dict[str, Any]]:
     return [read_record(file) for file in files]
 
 
-def recorded_results(record: dict[str, Any]) -> dict[str, Result]:
-    """Return the results in a record, by the cells' keys."""
-    environments = record["environments"]
-    return {
-        cell["key"]: Result(
-            {name: cell[name] for name in _RESULT if name in cell},
-            environments[cell["environment"]],
-        )
-        for cell in record["cells"]
-    }
+@dataclass
+class StudyRecord:
+    """A study's record while its cells run: the cells that it may hold, and those that failed.
 
+    `head` says of which study and scale it is, and by which command.
+    """
 
-def make_record(
-    cells: Iterable[tuple[Cell, Result]], failed: list[dict[str, Any]], **head: Any
-) -> dict[str, Any]:
-    """Return the record of finished cells and of those that failed."""
-    environments: list[dict[str, Any]] = []
-    described = []
-    for cell, result in cells:
-        if result.environment not in environments:
-            environments.append(result.environment)
-        place = environments.index(result.environment)
-        described.append(_described(cell) | {"environment": place} | result.content)
-    return {
-        "format": RECORD_FORMAT,
-        **head,
-        "environments": environments,
-        "cells": described,
-        "failed": failed,
-    }
+    file: Path
+    head: Mapping[str, Any]
+    cells: Sequence[Cell]
+    folder: StudyFolder
+    failed: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def note(self, cell: Cell, error: str | None) -> None:
+        """Remember the error of a cell that failed; None for one that did not."""
+        if error is None:
+            self.failed.pop(cell.key, None)
+        elif any(cell.key == one.key for one in self.cells):
+            entry = {"case": cell.case.id, "seed": cell.seed, "key": cell.key}
+            self.failed[cell.key] = entry | {"error": error}
+
+    def write(self) -> dict[str, Any]:
+        """Write the record of the cells finished so far, and return it."""
+        environments: list[dict[str, Any]] = []
+        cells = []
+        for cell in self.cells:
+            if (result := self.folder.result(cell)) is None:
+                continue
+            if result.environment not in environments:
+                environments.append(result.environment)
+            place = environments.index(result.environment)
+            cells.append(_described(cell) | {"environment": place} | result.content)
+        known = {cell["key"] for cell in cells}
+        record = {
+            "format": RECORD_FORMAT,
+            **self.head,
+            "environments": environments,
+            "cells": cells,
+            "failed": [entry for key, entry in self.failed.items() if key not in known],
+        }
+        write_record(self.file, record)
+        return record
 
 
 def _described(cell: Cell) -> dict[str, Any]:

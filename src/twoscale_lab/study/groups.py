@@ -16,7 +16,7 @@ from twoscale.files import Checkpoints, working
 from twoscale.files.work_folder import Wait
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate.driver import kept_checkpoints
-from twoscale_lab.study.cells import Cell
+from twoscale_lab.study.cells import Cell, Data
 from twoscale_lab.study.datasets import benchmark_options, generation_seconds
 from twoscale_lab.study.fits import GroupWork
 from twoscale_lab.study.folder import StudyFolder
@@ -28,8 +28,8 @@ _PAUSE = 0.5  # seconds between two looks at a lock
 Note = Callable[[Cell, str | None], None]
 """Called with each cell that was run, and its error in one line or None."""
 
-Datasets = Callable[[Progress], Sequence[Dataset]]
-"""Opens the dataset of a group and those for its tests."""
+Datasets = Callable[[Sequence[Data], Progress], Sequence[Dataset]]
+"""Opens datasets: that of a group and those for its tests."""
 
 
 def run_group(
@@ -97,7 +97,7 @@ def _run_cells(
     if not group.cells:
         return
     try:
-        dataset, *tests = datasets(progress)
+        dataset, *tests = datasets((group.data, *group.tests), progress)
         options = benchmark_options(dataset, tests, generation_seconds(folder, group.data))
         work = GroupWork(dataset, group.cells, folder, device, progress, fail, options)
         if group.searches:

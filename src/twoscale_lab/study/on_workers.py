@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from twoscale.data import Dataset
 from twoscale.errors import WorkersError
 from twoscale.fields.workers import Tasks
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.tasks import Caller, caller
 from twoscale.surrogate.options import resolve_device
 from twoscale_lab.study.cells import Cell
-from twoscale_lab.study.datasets import open_dataset
+from twoscale_lab.study.datasets import OpenDatasets, open_dataset
 from twoscale_lab.study.folder import StudyFolder
 from twoscale_lab.study.groups import run_group
 from twoscale_lab.study.logs import Log, one_line
@@ -88,10 +87,7 @@ class RunGroup:
             if error is not None:
                 failed[cell.key] = cell, error
 
-        def datasets(progress: Progress) -> list[Dataset]:
-            wanted = (group.data, *group.tests)
-            return [open_dataset(folder, data, device, progress) for data in wanted]
-
+        datasets = OpenDatasets(partial(open_dataset, folder, device))
         run_group(group, folder, device, datasets=datasets, progress=report, note=note)
         report.tell("")
         return list(failed.values())

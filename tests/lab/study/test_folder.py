@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,10 +14,9 @@ from twoscale import TwoscaleError
 from twoscale_lab.study.folder import (
     Result,
     StudyFolder,
-    make_record,
+    StudyRecord,
     read_record,
     read_records,
-    recorded_results,
     write_record,
 )
 
@@ -43,8 +43,12 @@ def results():
 
 
 @pytest.fixture
-def record():
-    return make_record(results(), [], **HEAD)
+def record(tmp_path):
+    """The record of these results, written to a study folder."""
+    found = {cell.key: result for cell, result in results()}
+    folder = SimpleNamespace(result=lambda cell: found.get(cell.key))
+    cells = [cell for cell, _ in results()]
+    return StudyRecord(tmp_path / "records" / "tiny.json", HEAD, cells, folder).write()
 
 
 def test_a_record_says_what_was_run_and_where(record):
@@ -58,15 +62,14 @@ def test_a_record_says_what_was_run_and_where(record):
 
 
 def test_records_come_back_as_results(record, tmp_path):
-    write_record(tmp_path / "records" / "tiny.json", record)
     assert read_record(tmp_path / "records" / "tiny.json") == record
     assert read_records(tmp_path) == read_records(tmp_path / "records") == [record]
-    assert recorded_results(record) == {cell.key: result for cell, result in results()}
+    folder = StudyFolder(tmp_path)
+    assert all(folder.result(cell) == result for cell, result in results())
     assert [path.name for path in (tmp_path / "records").iterdir()] == ["tiny.json"]
 
 
 def test_a_record_without_its_run_counts_as_finished(record, tmp_path):
-    write_record(tmp_path / "records" / "tiny.json", record)
     folder = StudyFolder(tmp_path)
     cell, result = results()[1]
     assert folder.result(cell) == result
