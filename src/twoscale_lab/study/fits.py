@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,82 +26,80 @@ def warm_up(device: str) -> None:
         PatchPCA(0.9, patches=(2, 2), solver=solver).fit(fields)
 
 
-@dataclass(frozen=True)
-class GroupWork:
-    """Cells that run on one dataset, each into its run folder.
+def run_cells(
+    cells: Sequence[Cell],
+    dataset: Dataset,
+    folder: StudyFolder,
+    *,
+    fail: Callable[[Cell, Exception], None],
+    checkpoints: Checkpoints,
+    tests: Mapping[str, Any],
+    **options: Any,
+) -> None:
+    """Fit, search for or fine-tune the cells of a group, each into its run folder.
 
-    A cell that fails is told to `fail`, and the others still run. `options` are those of runs that
-    are tested on datasets of their own.
+    A cell that fails is told to `fail`, and the others still run. `tests` are the options of runs
+    that are tested on datasets of their own. `options` are device and progress. Searches and
+    fine-tunings keep checkpoints of their own beside the run folders.
     """
-
-    dataset: Dataset
-    cells: Sequence[Cell]
-    folder: StudyFolder
-    device: str
-    progress: Progress
-    fail: Callable[[Cell, Exception], None]
-    options: Mapping[str, Any]
-
-    def fit(self, checkpoints: Checkpoints | None = None) -> None:
-        """Fit the cells, which have the same number of training fields."""
-        places = {self.folder.cell(cell): cell for cell in self.cells}
-        requests = [
-            RunRequest(
-                place, cell.case.method, cell.seed, cell.settings, _training(cell), calibrates=False
-            )
-            for place, cell in places.items()
-        ]
+    if cells[0].finetuning is None and not cells[0].searches:
+        places = {folder.cell(cell): cell for cell in cells}
         fit_runs(
-            self.dataset,
-            requests,
-            device=self.device,
-            progress=self.progress,
-            on_error=lambda request, error: self.fail(places[request.out], error),
-            checkpoints=checkpoints,
-            **self.options,
-        )
-
-    def search(self) -> None:
-        """Search for surrogates of the cells; the budget limits their time.
-
-        A search keeps checkpoints of its own beside the run folder.
-        """
-        for cell in self.cells:
-            try:
-                run = auto_run(
-                    self.dataset,
-                    self.folder.cell(cell),
-                    seed=cell.seed,
-                    training_samples=_training(cell),
-                    device=self.device,
+            dataset,
+            [
+                RunRequest(
+                    place,
+                    cell.case.method,
+                    cell.seed,
+                    cell.settings,
+                    _training(cell),
                     calibrates=False,
-                    progress=self.progress,
-                    **cell.settings,
-                    **self.options,
                 )
-            except Exception as error:
-                self.fail(cell, error)
-                continue
-            if run.search is not None and run.search["stopped"] == INTERRUPTED:
-                remove(run.path)  # the best so far is not what the budget finds
-                raise KeyboardInterrupt
+                for place, cell in places.items()
+            ],
+            on_error=lambda request, error: fail(places[request.out], error),
+            checkpoints=checkpoints,
+            **options,
+            **tests,
+        )
+        return
+    for cell in cells:
+        try:
+            if cell.searches:
+                _search(cell, dataset, folder, **options, **tests)
+            else:
+                _tune(cell, dataset, folder, **options)
+        except Exception as error:
+            fail(cell, error)
 
-    def tune(self) -> None:
-        """Fine-tune the cells from the run folders of their bases."""
-        for cell in self.cells:
-            try:
-                self._tune(cell)
-            except Exception as error:
-                self.fail(cell, error)
 
-    def _tune(self, cell: Cell) -> None:
-        base, place = cell.base, self.folder.cell(cell)
-        assert base is not None
-        assert cell.finetuning is not None
-        if not self.folder.has_run(base):
-            raise TwoscaleError(f"there is no {base.name} to fine-tune: it failed before")
-        run = Run.open(self.folder.cell(base), device=self.device)
-        finetune_run(run, place, data=self.dataset, progress=self.progress, **cell.finetuning)
+def _search(cell: Cell, dataset: Dataset, folder: StudyFolder, **options: Any) -> None:
+    """Search for the surrogate of a cell; the budget limits its time."""
+    run = auto_run(
+        dataset,
+        folder.cell(cell),
+        seed=cell.seed,
+        training_samples=_training(cell),
+        calibrates=False,
+        **cell.settings,
+        **options,
+    )
+    if run.search is not None and run.search["stopped"] == INTERRUPTED:
+        remove(run.path)  # the best so far is not what the budget finds
+        raise KeyboardInterrupt
+
+
+def _tune(
+    cell: Cell, dataset: Dataset, folder: StudyFolder, *, device: str, progress: Progress
+) -> None:
+    """Fine-tune a cell from the run folder of its base."""
+    base = cell.base
+    assert base is not None
+    assert cell.finetuning is not None
+    if not folder.has_run(base):
+        raise TwoscaleError(f"there is no {base.name} to fine-tune: it failed before")
+    run = Run.open(folder.cell(base), device=device)
+    finetune_run(run, folder.cell(cell), data=dataset, progress=progress, **cell.finetuning)
 
 
 def _training(cell: Cell) -> int | None:

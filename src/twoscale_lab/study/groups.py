@@ -6,19 +6,18 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 
 import torch
 
 from twoscale.data import Dataset
 from twoscale.errors import ResumableError
-from twoscale.files import Checkpoints, working
+from twoscale.files import working
 from twoscale.files.work_folder import Wait
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate.driver import kept_checkpoints
 from twoscale_lab.study.cells import Cell, Data
 from twoscale_lab.study.datasets import benchmark_options, generation_seconds
-from twoscale_lab.study.fits import GroupWork
+from twoscale_lab.study.fits import run_cells
 from twoscale_lab.study.folder import StudyFolder
 from twoscale_lab.study.logs import Log, one_line, with_logs
 from twoscale_lab.study.planning import Group
@@ -64,16 +63,27 @@ def run_group(
         checkpoints = kept_checkpoints(work, {}, device=torch.device(device), any_threads=True)
         left = [cell for cell in group.cells if not folder.has_run(cell)]
         running = [logs[cell.key] for cell in left]
+        report = with_logs(progress, running)
         with _logging(running, [cell.name for cell in left]):
-            _run_cells(
-                replace(group, cells=tuple(left)),
-                folder,
-                device,
-                datasets=datasets,
-                progress=with_logs(progress, running),
-                fail=fail,
-                checkpoints=checkpoints,
-            )
+            try:
+                if left:
+                    dataset, *tests = datasets((group.data, *group.tests), report)
+                    run_cells(
+                        left,
+                        dataset,
+                        folder,
+                        fail=fail,
+                        checkpoints=checkpoints,
+                        tests=benchmark_options(
+                            dataset, tests, generation_seconds(folder, group.data)
+                        ),
+                        device=device,
+                        progress=report,
+                    )
+            except Exception as error:  # of all cells, as of their data: the other groups still run
+                for cell in left:
+                    if not folder.has_run(cell):
+                        fail(cell, error)
         if outages:
             raise outages[0]  # noted already; it keeps the checkpoints
     for cell in group.cells:
@@ -81,35 +91,6 @@ def run_group(
             note(cell, None)
             metrics = folder.fresh_result(cell).content["metrics"]
             logs[cell.key].write(f"finished, relative error {metrics['mre']:.4g}")
-
-
-def _run_cells(
-    group: Group,
-    folder: StudyFolder,
-    device: str,
-    *,
-    datasets: Datasets,
-    progress: Progress,
-    fail: Callable[[Cell, Exception], None],
-    checkpoints: Checkpoints,
-) -> None:
-    """Run cells into their run folders; an error of all of them, as of their data, is of each."""
-    if not group.cells:
-        return
-    try:
-        dataset, *tests = datasets((group.data, *group.tests), progress)
-        options = benchmark_options(dataset, tests, generation_seconds(folder, group.data))
-        work = GroupWork(dataset, group.cells, folder, device, progress, fail, options)
-        if group.searches:
-            work.search()
-        elif group.tuned:
-            work.tune()
-        else:
-            work.fit(checkpoints)
-    except Exception as error:  # the other groups still run
-        for cell in group.cells:
-            if not folder.has_run(cell):
-                fail(cell, error)
 
 
 @contextmanager
