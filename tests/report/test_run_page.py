@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.browser import SIZES, open_page
 from tests.surrogate.tiny import make
 from twoscale.errors import TwoscaleWarning
 from twoscale.fields.pairs import Pairs
@@ -148,3 +149,22 @@ def test_several_runs_are_compared_first_and_folded(run, undrawn, monkeypatch, g
 def test_names_tell_runs_apart():
     assert runs_page.distinct_names([Path("one/x"), Path("two/x")]) == ["one/x", "two/x"]
     assert runs_page.distinct_names([Path("x")]) == ["x"]
+
+
+# In a browser
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES.keys())
+def test_a_run_is_shown_without_trouble(browser, tmp_path, size):
+    page = tmp_path / "report.html"
+    page.write_text(run_page.run_page(record((2, 16, 16), "both")), encoding="utf-8")
+    with open_page(browser, page, size) as tab:
+        assert tab.evaluate("document.documentElement.scrollWidth") == size[0]
+        assert tab.locator("p.best").count() == 3
+        assert tab.locator(".steps pre").count() >= 3
+        tab.evaluate("document.querySelectorAll('img').forEach((i) => (i.loading = 'eager'))")
+        tab.wait_for_function("[...document.images].every((i) => i.complete || !i.src)")
+        widths = tab.locator("main img").evaluate_all("(all) => all.map((i) => i.naturalWidth)")
+        assert min(widths) > 100
+        tab.locator("#histogram .numbers").click()
+        assert tab.locator("#sheet tbody tr").count() == 40

@@ -111,43 +111,31 @@ def test_all_charts_are_drawn(trust):
 
 # Words
 
-TRUST = {
-    "outside": 0.025,
-    "level": 0.95,
-    "coverage": 0.95,
-    "mean_radius": 0.0231,
-    "calibration_samples": 20,
-}
+TRUST = {"outside": 0.025, "level": 0.95, "calibration_samples": 20}
+RADII = {"coverage": 0.95, "mean_radius": 0.0231}
 
 
 def test_the_radius_in_words():
-    assert trust_text({"samples": 40, "trust": TRUST}) == (
-        "Error radius at level 0.95: 2.31 % on average, kept by 38 of 40 samples, calibrated on "
-        "20. 1 of 40 inputs is unlike the training inputs."
-    )
+    text = trust_text({"samples": 40, "trust": TRUST | RADII})
+    for fact in ("level 0.95: 2.31 %", "38 of 40 samples", "on 20. 1 of 40 inputs is unlike"):
+        assert fact in text
     assert trust_text({"samples": 40}) == ""
 
 
 @pytest.mark.parametrize(
-    ("calibrated", "words"),
-    [(4, "needs 19 calibration samples, and there are 4. Give at least 38"), (30, "the equation")],
+    ("calibrated", "facts"), [(4, ("needs 19", "are 4", "at least 38")), (30, ("the equation",))]
 )
-def test_why_there_is_no_radius(calibrated, words):
-    trust = {"outside": 0.0, "level": 0.95, "calibration_samples": calibrated}
-    text = trust_text({"samples": 40, "trust": trust})
+def test_why_there_is_no_radius(calibrated, facts):
+    text = trust_text({"samples": 40, "trust": TRUST | {"calibration_samples": calibrated}})
     assert text.startswith("No error radius")
-    assert words in text
-    assert text.endswith("0 of 40 inputs are unlike the training inputs.")
+    assert all(fact in text for fact in facts)
 
 
 def test_the_break_even_in_words():
-    found = BreakEven(0.001, 0.003, "3 steps of conjugate gradients", 0.012, 10.0)
-    assert break_even_text({"break_even": found.as_dict()}) == (
-        "A prediction takes 1 ms. 3 steps of conjugate gradients take 3 ms to the same median "
-        "error (1.2 %). The fit has paid off after about 5,000 predictions."
-    )
+    steps = BreakEven(0.001, 0.003, "3 steps of conjugate gradients", 0.012, 10.0)
     never = BreakEven(0.003, 0.001, FULL, 0.012, 10.0)
-    assert break_even_text({"break_even": never.as_dict()}) == (
-        "A prediction takes 3 ms. The full solver takes 1 ms. The fit never pays off."
-    )
+    facts = {steps: ("1 ms", "gradients take 3 ms", "1.2 %", "about 5,000"), never: ("never",)}
+    for found, words in facts.items():
+        text = break_even_text({"break_even": found.as_dict()})
+        assert all(word in text for word in words)
     assert break_even_text({}) == ""
