@@ -11,7 +11,7 @@ from torch.profiler import ProfilerActivity, profile
 from twoscale.networks import DenseNetwork
 from twoscale.training import CodePairs, Plan, Task, train_together
 from twoscale.training.bank import MLPBank
-from twoscale.training.losses import CodeLoss
+from twoscale.training.task import CodeLoss
 
 INPUT, OUTPUT, HIDDEN, SAMPLES, BATCH = 144, 162, (128, 128, 128), 8000, 32
 

@@ -188,7 +188,7 @@ def test_a_dataset_that_does_not_describe_itself(twoscale, store, tmp_path):
 
 
 def test_a_failed_fit_leaves_nothing(twoscale, data, tmp_path, monkeypatch):
-    monkeypatch.setattr("twoscale.training.member.mean_loss", lambda *a: float("nan"))
+    monkeypatch.setattr("twoscale.training.loop.mean_loss", lambda *a: float("nan"))
     settings = ("--method", "two-scale", "--set", "learning_rate=10", "--set", "epochs=1")
     refused(twoscale("fit", data, *settings, "--out", tmp_path / "r"), "diverged")
     assert list(tmp_path.iterdir()) == []

@@ -22,7 +22,7 @@ def test_demo_makes_table_runs_and_page(twoscale, tmp_path, request):
     out = tmp_path / "demo"
     command = ("demo", "--out", out, *SMALL)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("twoscale.training.member.mean_loss", interrupt)
+        patch.setattr("twoscale.training.loop.mean_loss", interrupt)
         assert twoscale(*command).status == 130
     assert {path.name for path in out.iterdir()} == {"demo.json", "poisson-16.zarr", "runs"}
     before = contents(out / "runs" / "search") | contents(out / "poisson-16.zarr")

@@ -119,7 +119,7 @@ def test_a_member_that_diverges_does_not_take_the_others_with_it(data, tmp_path)
 
     reported = []
     with pytest.MonkeyPatch.context() as patch:
-        from twoscale.training.member import Member
+        from twoscale.training.loop import Member
 
         validate = Member.validate
         patch.setattr(

@@ -65,7 +65,7 @@ def _interrupted(outcome):
 
 @pytest.mark.usefixtures("unsaved")
 def test_an_interrupted_fit_leaves_nothing(twoscale, data, tmp_path, monkeypatch):
-    monkeypatch.setattr("twoscale.training.member.mean_loss", _interrupt)
+    monkeypatch.setattr("twoscale.training.loop.mean_loss", _interrupt)
     named = ("--method", "two-scale")
     _interrupted(twoscale("fit", data, *named, "--out", tmp_path / "runs" / "r"))
     assert list(tmp_path.iterdir()) == []

@@ -34,13 +34,13 @@ import os, time
 from pathlib import Path
 from twoscale.files import checkpoints
 from twoscale.runtime.tasks import caller
-from twoscale.training.member import Member, SavedTraining
+from twoscale.training.loop import Member, Training
 
 notes = Path({notes!r})
 checkpoints._FIRST_SECONDS = checkpoints._SHARE_AT_RISK = checkpoints._COST_LIMIT = 0
 # Dask runs this file more than once.
 record = getattr(Member.record_epoch, "original", Member.record_epoch)
-save = getattr(SavedTraining.save_if_due, "original", SavedTraining.save_if_due)
+save = getattr(Training.save_if_due, "original", Training.save_if_due)
 
 def recorded(member, *arguments):
     record(member, *arguments)
@@ -64,7 +64,7 @@ def saved(self, epoch, groups=0):
             time.sleep(0.02)
 
 recorded.original, saved.original = record, save
-Member.record_epoch, SavedTraining.save_if_due = recorded, saved
+Member.record_epoch, Training.save_if_due = recorded, saved
 """
 
 COMMAND = """

@@ -22,7 +22,7 @@ from twoscale.predictors import (
     predictors,
 )
 from twoscale.representation import WholeField
-from twoscale.training.losses import OBJECTIVES
+from twoscale.training.task import OBJECTIVES
 
 NETWORK = {"hidden_layers": 1, "hidden_width": 8, "epochs": 2}
 TRANSFORM = {"layers": 1, "width": 3, "modes": 3, "padding": 2, "epochs": 2}

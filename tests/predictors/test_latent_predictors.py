@@ -12,7 +12,7 @@ from twoscale.fields.source import ArraySource
 from twoscale.operators.fitting import FitRecord
 from twoscale.predictors import predictors
 from twoscale.representation.nearest import NearestCodes
-from twoscale.training.losses import OBJECTIVES
+from twoscale.training.task import OBJECTIVES
 
 SPACE = Space(Grid.square(16))
 CLOSED_FORMS = [name for name, kind in predictors().items() if kind.closed_form]

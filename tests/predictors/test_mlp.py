@@ -6,7 +6,7 @@ from twoscale import TwoscaleError
 from twoscale.operators.fitting import FitOptions, FitRecord, train_members
 from twoscale.predictors import MLP
 from twoscale.training import CodePairs
-from twoscale.training.losses import CodeLoss, code_weights
+from twoscale.training.task import CodeLoss, code_weights
 
 EPOCHS = 4
 TRAINING = {"epochs": EPOCHS, "batch_size": 16, "learning_rate": 1e-2, "weight_decay": 0.0}

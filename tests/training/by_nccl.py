@@ -14,7 +14,7 @@ from tests.training.together import facts_of, fit, make_surrogates
 from twoscale.operators import operators
 from twoscale.runtime import processes
 from twoscale.runtime.processes import process_group
-from twoscale.training.pairs import Shard
+from twoscale.training.task import Shard
 
 
 def main(folder):

@@ -10,7 +10,7 @@ from twoscale.networks import DenseNetwork
 from twoscale.training import CodePairs, Plan, Task, train, train_together
 from twoscale.training.bank import MLPBank
 from twoscale.training.learner import ModuleLearner
-from twoscale.training.losses import CodeLoss
+from twoscale.training.task import CodeLoss
 
 PLAN = Plan(
     epochs=6,

@@ -21,7 +21,7 @@ from twoscale.problems import Poisson
 from twoscale.run import RunRequest, fit_run, fit_runs
 from twoscale.run.pairs import own_scratch
 from twoscale.runtime import processes
-from twoscale.training.pairs import CodePairs, Shard
+from twoscale.training.task import CodePairs, Shard
 
 ROOT = Path(__file__).parents[2]
 SAFETY = 240  # seconds after which a hanging process is ended
@@ -166,7 +166,7 @@ def test_one_run_folder_is_written(data, tmp_path):
 
 FAILS_IN_ONE = """
 import os, sys
-from twoscale.training.distributed import SharedLearner
+from twoscale.training.learner import SharedLearner
 
 step = SharedLearner.share_step
 def failing(self, *minibatch):
@@ -301,7 +301,7 @@ def test_shards_cover_validation_pairs_of_any_number(validation):
 
 @pytest.mark.parametrize("ahead_bytes", [0, 2**20])
 def test_a_process_reads_the_ranges_of_its_samples_only(monkeypatch, ahead_bytes):
-    monkeypatch.setattr("twoscale.training.pairs._AHEAD_BYTES", ahead_bytes)
+    monkeypatch.setattr("twoscale.training.task._AHEAD_BYTES", ahead_bytes)
     for name, value in (("_CHUNK_VALUES", 1), ("_RANGE_VALUES", 2), ("_RANGE_SAMPLES", 2)):
         monkeypatch.setattr(f"twoscale.fields.source.{name}", value)
     source = ArraySource(torch.arange(10.0).reshape(10, 1, 1, 1))

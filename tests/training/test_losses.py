@@ -4,7 +4,7 @@ import torch
 from twoscale import TwoscaleError
 from twoscale.representation.geometry import Isometry
 from twoscale.runtime.threads import one_thread
-from twoscale.training.losses import OBJECTIVES, CodeLoss, RelativeLoss, code_weights
+from twoscale.training.task import OBJECTIVES, CodeLoss, RelativeLoss, code_weights
 
 SIZES = [3, 7]  # coarse and residual
 

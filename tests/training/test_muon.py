@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from twoscale.training.muon import Muon, orthogonalised
+from twoscale.training.optimisers import Muon, orthogonalised
 
 
 @pytest.mark.parametrize("shape", [(3, 8, 8), (2, 4, 20), (2, 20, 4)])

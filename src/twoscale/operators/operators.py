@@ -36,7 +36,7 @@ from twoscale.runtime import processes
 from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.stages import CORRECTION, TRAINING, TRANSFORM
 from twoscale.training import CodePairs, Task
-from twoscale.training.pairs import Shard, shard_of
+from twoscale.training.task import Shard, shard_of
 
 Encode = Callable[[Tensor], Tensor]
 _SINGLE = 4  # bytes of a number of a code

@@ -16,7 +16,7 @@ from twoscale.predictors.cost import PredictorCost
 from twoscale.representation import Representation
 from twoscale.settings import RATE, choice, real, whole
 from twoscale.training import CodePairs, Task
-from twoscale.training.losses import OBJECTIVES
+from twoscale.training.task import OBJECTIVES
 
 _RESERVED = {"method", "seed", "device", "problem", "inputs", "outputs", "predictor", "correction"}
 

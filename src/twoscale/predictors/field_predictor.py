@@ -21,8 +21,16 @@ from twoscale.representation import Representation
 from twoscale.representation.geometry import decoder_isometry
 from twoscale.runtime.precision import tensor_cores
 from twoscale.training import CodePairs, Plan, Task, mean_loss
-from twoscale.training.losses import CodeLoss, Loss, RelativeLoss, code_weights, mean_square
-from twoscale.training.pairs import Shard, mean_over, variance_over
+from twoscale.training.task import (
+    CodeLoss,
+    Loss,
+    RelativeLoss,
+    Shard,
+    code_weights,
+    mean_over,
+    mean_square,
+    variance_over,
+)
 
 _DECODED = 256  # codes that are decoded together
 _MOST = 10.0  # deviations of a node by which a network's output of one may change it

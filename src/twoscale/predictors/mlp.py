@@ -26,7 +26,7 @@ from twoscale.representation import Representation
 from twoscale.representation.geometry import decoder_isometry
 from twoscale.settings import defaults_of, whole
 from twoscale.training import CodePairs, Plan, Task
-from twoscale.training.losses import CodeLoss, code_weights
+from twoscale.training.task import CodeLoss, code_weights
 
 HiddenLayers = Annotated[int, whole("hidden layers of the network", 0, 1000)]
 HiddenWidth = Annotated[int, whole("width of the hidden layers")]

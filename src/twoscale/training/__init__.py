@@ -7,9 +7,8 @@ networks run on one thread, where handing work to others costs more than the wor
 """
 
 from twoscale.training.loop import train, train_together
-from twoscale.training.member import Task, mean_loss
-from twoscale.training.pairs import CodePairs
 from twoscale.training.plan import Deadline, History, Plan, TimeLimit
+from twoscale.training.task import CodePairs, Task, mean_loss
 
 __all__ = [
     "CodePairs",

@@ -18,10 +18,10 @@ from torch import Tensor, nn
 
 from twoscale.networks import DenseNetwork
 from twoscale.runtime.scratch import Scratch
-from twoscale.training.learner import AdamRows, Learner, scripted_steps
-from twoscale.training.losses import CodeLoss, Loss
-from twoscale.training.pairs import CodePairs
+from twoscale.training.learner import Learner
+from twoscale.training.optimisers import AdamRows, scripted_steps
 from twoscale.training.plan import Plan
+from twoscale.training.task import CodeLoss, CodePairs, Loss
 
 _relu_grad = torch.ops.aten.threshold_backward.grad_input
 

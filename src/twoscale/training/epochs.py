@@ -9,9 +9,9 @@ from torch import Tensor
 
 from twoscale.fields.source import slices
 from twoscale.runtime.cuda_graphs import exclusive_stream, record, warm_up
-from twoscale.training.learner import Learner
-from twoscale.training.pairs import CodePairs
+from twoscale.training.learner import Learner, SharedLearner
 from twoscale.training.plan import Plan
+from twoscale.training.task import CodePairs
 
 _GROUP_STEPS = 50
 _CYCLE_STEPS = 10  # where the rate is another for each group
@@ -79,7 +79,7 @@ class Epochs:
             if between:
                 between(number)
         if whole < self.samples:
-            self._eager(slice(self.members * whole, len(flat)), self.samples - whole)
+            self._run(slice(self.members * whole, len(flat)), self.samples - whole)
         self.share = 1.0
         return (self.learner.total / self.samples).tolist()
 
@@ -94,10 +94,7 @@ class Epochs:
         return (slice(start, start + step) for start in range(group.start, group.stop, step))
 
     def _run(self, part: slice, batch: int) -> None:
-        """Step through a part of the epoch's order, whole minibatches only."""
-        self._eager(part, batch)
-
-    def _eager(self, part: slice, batch: int) -> None:
+        """Step through the minibatches of a part of the epoch's order."""
         self.learner.steps(*self._gathered(part), batch)
 
     def _gathered(self, part: slice) -> tuple[Tensor, Tensor]:
@@ -164,6 +161,9 @@ class ReplayedEpochs(Epochs):
 
     def _run(self, part: slice, batch: int) -> None:
         rows = part.stop - part.start
+        if rows not in self.graphs:  # the last minibatch
+            super()._run(part, batch)
+            return
         inputs, targets = self._buffers(rows)
         self._gather(self.inputs, part, inputs)
         if self.staging is None:
@@ -177,9 +177,38 @@ class ReplayedEpochs(Epochs):
             self.graphs[rows].replay()
 
 
+class SharedEpochs(Epochs):
+    """The minibatches of all processes, of which this one computes the samples that it holds."""
+
+    def __init__(
+        self, learner: SharedLearner, training: CodePairs, plan: Plan, samples: int | None = None
+    ) -> None:
+        assert training.shard is not None
+        everything = training.shard.everywhere(training.inputs.shape[1])
+        super().__init__(learner, training, plan, samples or everything)
+        self.shared = learner
+        self.shard = training.shard
+        self.held = torch.empty(0, dtype=torch.bool)  # of the epoch's pairs in their order
+        self.places: list[int] = []  # number of pairs held before each of them, and of all
+
+    def _take_order(self, flat: Tensor) -> None:
+        self.held = self.shard.holds(flat)
+        self.places = [0, *self.held.cumsum(0).tolist()]
+        super()._take_order(self.shard.places(flat[self.held]))
+
+    def _run(self, part: slice, batch: int) -> None:
+        own = slice(self.places[part.start], self.places[part.stop])
+        counts = self.held[part].unflatten(0, (-1, batch)).sum(1).tolist()
+        inputs, targets = self._gathered(own)
+        for one in zip(inputs.split(counts), targets.split(counts), strict=True):
+            self.shared.share_step(*one, batch)
+
+
 def make_epochs(
     learner: Learner, training: CodePairs, plan: Plan, samples: int | None = None
 ) -> Epochs:
     """Return epochs for the data's device: replayed as CUDA graphs on a GPU."""
+    if isinstance(learner, SharedLearner):
+        return SharedEpochs(learner, training, plan, samples)
     kind = ReplayedEpochs if training.inputs.is_cuda else Epochs
     return kind(learner, training, plan, samples)

@@ -21,7 +21,7 @@ from twoscale.settings import defaults_of
 from twoscale.surrogate import Surrogate, fit_together
 from twoscale.training import CodePairs, Plan
 from twoscale.training import train as train_network
-from twoscale.training.losses import CodeLoss, code_weights
+from twoscale.training.task import CodeLoss, code_weights
 from twoscale_lab.bench import peers
 from twoscale_lab.bench.measure import Comparison, Laps, Setup, relative, stopwatch
 

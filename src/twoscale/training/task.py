@@ -1,22 +1,26 @@
-"""The pairs of codes that a network learns, and the part of them that each process holds."""
+"""What a training is given: pairs of codes, the part of them that a process holds, and a loss."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from math import prod
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from twoscale.domain.symmetries import IDENTITY, Group
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.fields.source import ChangedSource, FieldSource, SampleShape, Shape, slices
 from twoscale.runtime import processes
 from twoscale.runtime.memory import release_memory
 from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.threads import prefetch
+from twoscale.training.plan import Plan
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+ValidationLoss = Callable[[], Tensor | float]
 
 _AHEAD = 2  # ranges that are read before they are needed
 _AHEAD_BYTES = 2**26  # of the largest range that is read before it is needed
@@ -188,3 +192,110 @@ class _ShardSource(ChangedSource):
 
     def to(self, device: torch.device) -> _ShardSource:
         return _ShardSource(self.source.to(device), self.shard)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A network, the pairs it learns, its loss and its plan.
+
+    If the training pairs are a shard, the loss must be a mean over samples.
+    """
+
+    network: nn.Module
+    training: CodePairs
+    validation: CodePairs
+    loss: Loss
+    plan: Plan
+    seed: int = 0
+    validate: ValidationLoss | None = None  # gives the validation loss; by default the mean `loss`
+    per_epoch: int | None = None  # pairs drawn for each epoch; by default all
+    extra_history: dict[str, list[float]] = field(default_factory=dict)  # per epoch, by `validate`
+
+    @property
+    def shard(self) -> Shard | None:
+        """Return whose pairs these are, if several processes train together."""
+        return self.training.shard
+
+
+@torch.no_grad()
+def mean_loss(
+    network: nn.Module, loss: Loss, pairs: CodePairs, batch: int, *, shared: bool = False
+) -> Tensor:
+    """Return the mean of a loss over all pairs, computed `batch` pairs at a time.
+
+    If it is `shared`, the pairs of all processes count, of which there may be none in this one.
+    """
+    total = torch.zeros((), dtype=torch.float64, device=pairs.inputs.device)
+    for part in slices(len(pairs), batch):
+        inputs, targets = pairs.inputs[part], pairs.targets[part]
+        total += loss(network(inputs), targets).double() * len(inputs)
+    if not shared:
+        return total / len(pairs)
+    sums = processes.add_up(torch.stack([total, torch.full_like(total, len(pairs))]))
+    return sums[0] / sums[1]
+
+
+_VARIANCE_FLOOR = 1e-8
+_SMALLEST = 1e-12  # norm of a field, in the decoder's unit
+
+
+def code_weights(objective: str, block_sizes: Sequence[int], variance: Tensor) -> Tensor:
+    """Return the weight (code_size,) of each code coordinate's mean squared error.
+
+    `block_sizes` are the code sizes of the representation's stages, `variance` (code_size,) the
+    variance of the training codes.
+
+    - vector: plain mean over all coordinates;
+    - block-balanced: mean within each stage, then the mean over stages (1/2 + 1/2 for two);
+    - score-normalised: block-balanced after dividing squared errors by the code variance;
+    - field: plain mean as well, but over coordinates in which it is that of the decoded field.
+    """
+    if objective not in OBJECTIVES:
+        raise unknown_name("objective", objective, OBJECTIVES)
+    size = sum(block_sizes)
+    if objective in ("vector", "field"):
+        return torch.full_like(variance, 1.0 / size)
+    balanced = torch.cat(
+        [variance.new_full((k,), 1.0 / (len(block_sizes) * k)) for k in block_sizes]
+    )
+    if objective == "block-balanced":
+        return balanced
+    return balanced / variance.clamp_min(_VARIANCE_FLOOR)
+
+
+OBJECTIVES = ("vector", "block-balanced", "score-normalised", "field")
+
+
+class RelativeLoss:
+    """The mean over a batch of ||predicted field - true field|| / ||true field||.
+
+    A true field of zeros adds nothing.
+    `metric` turns code errors into coordinates with the fields' distances: a matrix (code,
+    coordinates), or a factor for each code. The last column of `true` holds the norms of the true
+    fields, the others their codes.
+    """
+
+    def __init__(self, metric: Tensor) -> None:
+        self.metric = metric
+
+    def __call__(self, predicted: Tensor, true: Tensor) -> Tensor:
+        error = predicted - true[:, :-1]
+        error = error @ self.metric if self.metric.ndim == 2 else error * self.metric
+        sizes = true[:, -1]
+        errors = error.norm(dim=1) / sizes.clamp_min(_SMALLEST)
+        return torch.where(sizes > _SMALLEST, errors, 0.0).mean()
+
+
+class CodeLoss:
+    """The loss sum_i w_i mean_batch (predicted_i - true_i)^2."""
+
+    def __init__(self, weights: Tensor) -> None:
+        self.weights = weights
+
+    def __call__(self, predicted: Tensor, true: Tensor) -> Tensor:
+        return (predicted - true).square().mean(0) @ self.weights
+
+
+def mean_square(predicted: Tensor, true: Tensor) -> Tensor:
+    """Return the mean squared error over all values of a batch."""
+    return (predicted - true).square().mean()

@@ -1,9 +1,10 @@
-"""Muon: momentum whose steps are orthogonal matrices, for kernels and linear maps."""
+"""Optimisers: Muon, and Adam on the rows of a matrix, also as compiled steps of a network."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import partial
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from itertools import islice
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.runtime.cuda_graphs import side_by_side
+from twoscale.training.plan import Plan
 
 _ITERATIONS = 5
 _QUINTIC = (3.4445, -4.7750, 2.0315)  # sends every singular value in (0, 1] to around one, quickly
@@ -140,3 +142,135 @@ def _matrix(x: Tensor) -> Tensor:
 def _gradient(parameter: Tensor) -> Tensor:
     assert parameter.grad is not None
     return parameter.grad
+
+
+class AdamRows:
+    """Adam with L2 decay on the rows of one matrix, each with its own rate.
+
+    The fused kernel works through one block of threads per tensor, so on CUDA a row is handed to it
+    in pieces.
+    """
+
+    def __init__(self, rows: Tensor, gradients: Tensor, plans: Sequence[Plan]) -> None:
+        cuda = rows.is_cuda
+        members, size = rows.shape
+        self.first, self.second = torch.zeros_like(rows), torch.zeros_like(rows)
+        self.steps = torch.zeros(members, device=rows.device)
+        rates = [plan.learning_rate for plan in plans]
+        self.rates: Any = torch.tensor(rates, device=rows.device) if cuda else rates
+        piece = max(_PIECE, -(-size // _PIECES)) if cuda else size
+        self.arguments = []
+        for member in range(members):
+            whole = (rows, gradients, self.first, self.second)
+            pieces = [values[member].split(piece) for values in whole]
+            self.arguments.append([*pieces, [self.steps[member]] * len(pieces[0])])
+        self.options: list[dict[str, Any]] = [
+            {
+                "beta1": 0.9,
+                "beta2": 0.999,
+                "eps": 1e-8,
+                "weight_decay": plan.weight_decay,
+                "amsgrad": False,
+                "maximize": False,
+            }
+            for plan in plans
+        ]
+
+    def step(self) -> None:
+        self.steps.add_(1)
+        for member, (rows, gradients, first, second, steps) in enumerate(self.arguments):
+            torch._fused_adam_(  # what torch.optim.Adam(fused=True) calls, without its bookkeeping
+                rows,
+                gradients,
+                first,
+                second,
+                [],
+                steps,
+                lr=self.rates[member],
+                **self.options[member],
+            )
+
+    def set_rate(self, member: int, rate: float) -> None:
+        self.rates[member] = rate
+
+    def moments(self) -> list[Tensor]:
+        return [self.first, self.second, self.steps]
+
+
+_PIECE = 4096  # at least this many parameters per piece
+_PIECES = 72  # about as many as two launches of the fused kernel take
+
+
+def _steps(
+    inputs: Tensor,  # (steps x batch, first layer's inputs), the constant included
+    targets: Tensor,  # (steps x batch, codes)
+    batch: int,
+    signals: list[Tensor],  # inputs of the layers but the first
+    outputs: list[Tensor],  # of the layers; all but the last lie inside `signals`
+    grads: list[Tensor],  # gradients in the outputs
+    transposed_grads: list[Tensor],  # the same, transposed
+    transposed_weights: list[Tensor],  # weights, transposed
+    inner_weights: list[Tensor],  # weights without the constant's column
+    gradients: list[Tensor],  # in the weights, inside `gradient`
+    scaled: Tensor,  # (1, codes): the loss's weights times 2 / batch
+    error_row: Tensor,
+    grad_column: Tensor,
+    dot: Tensor,
+    total: Tensor,
+    # Weights, gradient, moments, none, steps, each in a list: TorchScript drops in-place changes of
+    # tensors that are not in a list.
+    adam: list[list[Tensor]],
+    rate: float,
+    weight_decay: float,
+) -> None:
+    last = len(transposed_weights) - 1
+    for start in range(0, inputs.size(0), batch):
+        signal = inputs.narrow(0, start, batch)
+        for layer in range(last):
+            torch.mm(signal, transposed_weights[layer], out=outputs[layer])
+            outputs[layer].relu_()
+            signal = signals[layer]
+        torch.mm(signal, transposed_weights[last], out=outputs[last])
+        outputs[last].sub_(targets.narrow(0, start, batch))
+        torch.mul(outputs[last], scaled, out=grads[last])
+        torch.bmm(error_row, grad_column, out=dot)
+        total.add_(dot.view(1), alpha=0.5 * batch)
+        for done in range(last):
+            layer = last - done
+            torch.mm(transposed_grads[layer], signals[layer - 1], out=gradients[layer])
+            below = grads[layer - 1]
+            torch.mm(grads[layer], inner_weights[layer], out=below)
+            torch.ops.aten.threshold_backward(below, outputs[layer - 1], 0, grad_input=below)
+        torch.mm(transposed_grads[0], inputs.narrow(0, start, batch), out=gradients[0])
+        adam[5][0].add_(1)
+        torch._fused_adam_(
+            adam[0],
+            adam[1],
+            adam[2],
+            adam[3],
+            adam[4],
+            adam[5],
+            lr=rate,
+            beta1=0.9,
+            beta2=0.999,
+            eps=1e-8,
+            weight_decay=weight_decay,
+            amsgrad=False,
+            maximize=False,
+        )
+
+
+@cache
+def scripted_steps() -> Callable[..., None] | None:
+    """Return the steps of one small network on a CPU as one compiled call, or None.
+
+    TorchScript runs the same operations, to the same bits, without Python between them (a tenth
+    less time) and without holding the interpreter's lock: members on other cores go on meanwhile.
+    Where this Python or torch cannot compile them, there are none.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return torch.jit.script(_steps)
+    except Exception:  # any failure: the uncompiled steps are used
+        return None
