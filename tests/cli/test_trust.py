@@ -62,7 +62,7 @@ def test_parts_of_the_samples_are_certified_one_after_the_other(
     twoscale, darcy_run, media, tmp_path, monkeypatch
 ):
     predict(twoscale, darcy_run, tmp_path, "--polish", 2)
-    monkeypatch.setattr(Surrogate, "_batch_size", lambda self: 7)
+    monkeypatch.setattr(Surrogate, "_batch_size", lambda self, state: 7)
     predict(twoscale, darcy_run, tmp_path, "--polish", 2, out="q.npy")
     np.testing.assert_allclose(np.load(tmp_path / "q.npy"), np.load(tmp_path / "p.npy"), rtol=1e-3)
     found, expected = bounds(tmp_path, "q.json"), bounds(tmp_path)

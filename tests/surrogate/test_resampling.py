@@ -7,7 +7,7 @@ import torch
 from tests.conftest import make_poisson
 from twoscale import Grid, Surrogate, TwoscaleError
 from twoscale.domain.space import Space
-from twoscale.surrogate.resampling import Resampling
+from twoscale.surrogate.prediction import Resampling
 
 
 def waves(side, count=40, *, periodic=False, seed=0):

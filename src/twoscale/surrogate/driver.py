@@ -49,8 +49,7 @@ class FittedState:
     """
 
     operator: FieldOperator
-    input_space: Space
-    output_space: Space
+    spaces: tuple[Space, Space]  # of inputs and outputs
     ranks: tuple[int, int]
     training_samples: int
     timings: dict[str, float] = field(default_factory=dict)
@@ -61,11 +60,6 @@ class FittedState:
     errors: dict[str, float | None] = field(default_factory=dict)
     finetuning: dict[str, Any] | None = None
     trust: Trust | None = None
-
-    @property
-    def spaces(self) -> tuple[Space, Space]:
-        """Return the spaces of inputs and outputs."""
-        return self.input_space, self.output_space
 
     def measured(self, operator: FieldOperator, record: FitRecord) -> FittedState:
         """Return the same with a newly fitted operator, and what its fit has measured."""
@@ -239,7 +233,7 @@ class _Driver:
             training.on(fit.device, resident=not shared), given.validation.on(fit.device)
         )
         ranks = (training.inputs.rank, training.outputs.rank)
-        state = FittedState(operator, *training.spaces, ranks, len(training))
+        state = FittedState(operator, training.spaces, ranks, len(training))
         # Pairs that are not needed for a calibration must not stay in memory.
         apart = None if given.calibration is None else (given.calibration, given.validation)
         return _Running(operator, data, state, apart=apart), data
@@ -331,7 +325,7 @@ def calibrated(
     with clock.stage(CALIBRATION.name):
         predict = batched(state.operator, state.spaces, device, batch)
         apart = calibration.on(device)
-        trust = state.trust or Trust.of_inputs(apart.inputs.fields, state.input_space)
+        trust = state.trust or Trust.of_inputs(apart.inputs.fields, state.spaces[0])
         seen = None if choice is None else choice.on(device)
         trust = trust.calibrate(state.operator, problem, predict, apart, seen)
     return replace(state, trust=trust, timings=add_seconds(state.timings, clock.seconds))

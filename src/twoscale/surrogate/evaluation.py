@@ -38,8 +38,7 @@ from twoscale.runtime.texts import percent
 from twoscale.runtime.timing import Clock
 from twoscale.surrogate.display import Metrics
 from twoscale.surrogate.driver import FittedState
-from twoscale.surrogate.prediction import Predict
-from twoscale.surrogate.resampling import Resampling
+from twoscale.surrogate.prediction import Predict, Resampling
 from twoscale.trust import Coverage
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
@@ -22,7 +21,7 @@ from twoscale.operators.operators import FieldOperator
 from twoscale.operators.spec import SurrogateSpec
 from twoscale.problems import Problem
 from twoscale.runtime.logs import LOGGER
-from twoscale.runtime.progress import Progress, ShowProgress, reporting
+from twoscale.runtime.progress import ShowProgress, reporting
 from twoscale.surrogate.assessment import Assessment, Flags, assessed
 from twoscale.surrogate.display import Metrics
 from twoscale.surrogate.driver import FittedState
@@ -35,17 +34,17 @@ from twoscale.surrogate.evaluation import (
 from twoscale.surrogate.inputs import InputReader
 from twoscale.surrogate.manifest import retained_dimensions
 from twoscale.surrogate.prediction import (
-    Predict,
     PredictionInputs,
+    Resampling,
     asks_for_gradient,
     batch_length,
     check_alike,
     in_batches,
     matching_parts,
+    on_grid,
     prediction_inputs,
     prediction_of,
 )
-from twoscale.surrogate.resampling import Resampling, on_grid
 from twoscale.trust import LEVEL, Coverage, InputRange, Trust, certify, is_elliptic
 
 _SEAMS = (4, 4)  # patches on whose seams methods without patches are measured
@@ -61,9 +60,7 @@ class FittedAttribute(Generic[Value]):
         self.name = name
 
     def __get__(self, surrogate: FittedSurrogate, owner: type | None = None) -> Value:
-        if surrogate is None or surrogate.state_ is None:
-            raise AttributeError(f"a surrogate has {self.name} once it is fitted")
-        value: Value = getattr(surrogate.state_, self.name[:-1])
+        value: Value = getattr(surrogate._attribute(self.name), self.name[:-1])
         return value
 
     def __set__(self, surrogate: FittedSurrogate, value: Value) -> None:
@@ -81,8 +78,6 @@ class FittedSurrogate:
     state_: FittedState | None
 
     operator_ = FittedAttribute[FieldOperator]()
-    input_space_ = FittedAttribute[Space]()
-    output_space_ = FittedAttribute[Space]()
     ranks_ = FittedAttribute[tuple[int, int]]()
     training_samples_ = FittedAttribute[int]()
     timings_ = FittedAttribute[dict[str, float]]()
@@ -93,6 +88,22 @@ class FittedSurrogate:
     errors_ = FittedAttribute[dict[str, "float | None"]]()
     finetuning_ = FittedAttribute["dict[str, Any] | None"]()
     trust_ = FittedAttribute["Trust | None"]()
+
+    @property
+    def input_space_(self) -> Space:
+        """Return the channels and the grid of the training inputs."""
+        return self._attribute("input_space_").spaces[0]
+
+    @property
+    def output_space_(self) -> Space:
+        """Return the channels and the grid of the training outputs."""
+        return self._attribute("output_space_").spaces[1]
+
+    def _attribute(self, name: str) -> FittedState:
+        """Return what the fit has made, or raise as for an attribute that is missing."""
+        if self.state_ is None:
+            raise AttributeError(f"a surrogate has {name} once it is fitted")
+        return self.state_
 
     @overload
     def predict(
@@ -163,8 +174,9 @@ class FittedSurrogate:
         """
         if batch_size is not None and batch_size < 1:
             raise TwoscaleError(f"the batch size must be at least 1, got {batch_size}")
-        given = self._inputs(inputs, parameters, resample)
-        return self._predict_given(given, batch_size, progress)
+        state = self._fitted_state()
+        given = self._inputs(state, inputs, parameters, resample)
+        return self._predict_given(state, given, batch_size, progress)
 
     def predict_flagged(
         self, inputs: Fields | None, *, parameters: Any = None, resample: bool = False
@@ -176,27 +188,31 @@ class FittedSurrogate:
         inputs, parameters, resample
             As for `predict`.
         """
-        known = self._known_trust().known
-        given = self._inputs(inputs, parameters, resample)
-        predicted = self._predict_given(given)
+        state, known = self._fitted_state(), self._known_trust().known
+        given = self._inputs(state, inputs, parameters, resample)
+        predicted = self._predict_given(state, given)
         return predicted, self._flags(known, given.fields.detach())
 
-    def _inputs(self, inputs: Fields | None, parameters: Any, resample: bool) -> PredictionInputs:
-        state = self._fitted_state()
-        spaces = (state.input_space, state.output_space)
-        return prediction_inputs(inputs, parameters, spaces, state.ranks[0], resample=resample)
+    @staticmethod
+    def _inputs(
+        state: FittedState, inputs: Fields | None, parameters: Any, resample: bool
+    ) -> PredictionInputs:
+        return prediction_inputs(
+            inputs, parameters, state.spaces, state.ranks[0], resample=resample
+        )
 
     def _predict_given(
         self,
+        state: FittedState,
         given: PredictionInputs,
         batch_size: int | None = None,
         progress: ShowProgress = None,
     ) -> Any:
         """Return the checked predictions of inputs, as an array of the user's kind."""
-        state, fields = self._fitted_state(), given.fields
+        fields, length = given.fields, batch_size or self._batch_size(state)
         predict = prediction_of(state.operator, fields)
         with torch.set_grad_enabled(asks_for_gradient(fields)), reporting(progress) as report:
-            predicted = self._apply(predict, fields, batch_size, report)
+            predicted = in_batches(predict, fields, length, self.device, report)
             # Only now: on CUDA it waits for the device.
             check_values = state.operator.latent.inputs.check_values
             check_prediction(fields.detach(), predicted.detach(), check_values)
@@ -205,31 +221,29 @@ class FittedSurrogate:
     @torch.no_grad()
     def predict_fields(self, fields: Tensor, batch_size: int | None = None) -> Tensor:
         """Return the predictions of a field batch, parameters among its channels; unchecked."""
-        return self._apply(prediction_of(self.operator_, fields), fields, batch_size)
+        state = self._fitted_state()
+        length = batch_size or self._batch_size(state)
+        return in_batches(prediction_of(state.operator, fields), fields, length, self.device)
 
-    def _apply(
-        self,
-        predict: Predict,
-        fields: Tensor,
-        length: int | None = None,
-        progress: Progress | None = None,
-    ) -> Tensor:
-        """Return the predictions of checked fields, on their own device, `length` at a time."""
-        return in_batches(predict, fields, length or self._batch_size(), self.device, progress)
+    def _apply(self, fields: Tensor) -> Tensor:
+        """Return the same without recordings, whose first predictions take longer."""
+        state = self._fitted_state()
+        return in_batches(state.operator, fields, self._batch_size(state), self.device)
 
     def input_parts(
         self, inputs: Any, *, parameters: Any = None, resample: bool = False
     ) -> Iterator[tuple[slice, dict[str, Any]]]:
         """Yield parts of inputs as arguments of `predict`, with the samples they are of."""
+        state = self._fitted_state()
         parts = matching_parts(
-            inputs, parameters, self._batch_size(), self.input_space_, any_grid=resample
+            inputs, parameters, self._batch_size(state), state.spaces[0], any_grid=resample
         )
         for part, fields, scalars in parts:
             yield part, {"inputs": fields, "parameters": scalars, "resample": resample}
 
-    def _batch_size(self) -> int:
+    def _batch_size(self, state: FittedState) -> int:
         own: int | None = self.settings.get("evaluation_batch")
-        return own or batch_length(self._fitted_state().spaces, self.device)
+        return own or batch_length(state.spaces, self.device)
 
     def _fitted_state(self) -> FittedState:
         """Return what the fit has made, or raise if there was none."""
@@ -277,7 +291,7 @@ class FittedSurrogate:
         """
         state = self._fitted_state()
         self.check_level(level)
-        given = self._inputs(inputs, parameters, resample)
+        given = self._inputs(state, inputs, parameters, resample)
         # Not a decorator: the warning below points at the line that called.
         with torch.no_grad(), reporting(progress) as report:
             found = assessed(
@@ -285,13 +299,13 @@ class FittedSurrogate:
                 self._known_trust(),
                 given.fields,
                 level=level,
-                length=self._batch_size(),
+                length=self._batch_size(state),
                 progress=report,
             )
         check_values = state.operator.latent.inputs.check_values
         check_prediction(given.fields.detach(), found.fields, check_values)
         proves = certificate and given.resampling is None
-        if proves and is_elliptic(self.problem, state.output_space):
+        if proves and is_elliptic(self.problem, state.spaces[1]):
             # Of the user's inputs: the surrogate reads them in single precision.
             found = replace(found, certificate=certify(found.fields, inputs, self.problem))
         found.flags.warn()
@@ -313,14 +327,14 @@ class FittedSurrogate:
         Flags
             `outside` says it of each sample; distances say why.
         """
-        known = self._known_trust().known
-        fields = self._inputs(inputs, parameters, resample).fields
-        check_prediction(fields, fields[:0], self.operator_.latent.inputs.check_values)
+        state, known = self._fitted_state(), self._known_trust().known
+        fields = self._inputs(state, inputs, parameters, resample).fields
+        check_prediction(fields, fields[:0], state.operator.latent.inputs.check_values)
         return self._flags(known, fields)
 
     def _flags(self, known: InputRange, fields: Tensor) -> Flags:
         """Return the flags of checked fields."""
-        parts = slices(len(fields), self._batch_size())
+        parts = slices(len(fields), self._batch_size(self._fitted_state()))
         seen = [known(fields[part].to(self.device)) for part in parts]
         return Flags.of(seen, self.input_space_.channel_names)
 
@@ -377,7 +391,7 @@ class FittedSurrogate:
         pairs = self._test_pairs(inputs, outputs, parameters, resample=resample)
         state = self._fitted_state()
         grids = (pairs.inputs.space.grid, pairs.outputs.space.grid)
-        fitted = (state.input_space.grid, state.output_space.grid)
+        fitted = tuple(space.grid for space in state.spaces)
         coverage = None  # counts how often bands hold, on the fitted grids
         if state.trust is not None and grids == fitted:
             coverage = Coverage(state.trust, state.operator, self.problem)
@@ -385,11 +399,11 @@ class FittedSurrogate:
             metrics = evaluate_resampled(
                 Resampling(state.spaces, grids),
                 state.operator,
-                partial(self._apply, state.operator),
+                self._apply,
                 pairs.on(self.device),
                 common=self._common_layout(grids[1]),
                 problem=self.problem,
-                names=state.output_space.channel_names,
+                names=state.spaces[1].channel_names,
                 per_sample=per_sample,
                 coverage=coverage,
                 progress=report,
@@ -412,8 +426,7 @@ class FittedSurrogate:
         and samples; of several channels the mean of their R². Predicting the mean field scores 0.
         """
         pairs = self._test_pairs(inputs, outputs, parameters)
-        predict = partial(self._apply, self.operator_)
-        return coefficient_of_determination(predict, pairs.on(self.device))
+        return coefficient_of_determination(self._apply, pairs.on(self.device))
 
     def _test_pairs(
         self,

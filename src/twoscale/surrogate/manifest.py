@@ -120,8 +120,7 @@ def _restored(
     )
     state = FittedState(
         operator,
-        inputs,
-        outputs,
+        (inputs, outputs),
         ranks,
         training_samples=int(manifest["training_samples"]),
         timings={name: float(one) for name, one in manifest["timings"].items()},

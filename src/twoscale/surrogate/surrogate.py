@@ -465,9 +465,7 @@ class Surrogate(FittedSurrogate):
             trust=state.trust,
             metrics=metrics,
         )
-        made = export_operator(
-            state.operator, state.input_space, metadata, path, overwrite=overwrite
-        )
+        made = export_operator(state.operator, state.spaces[0], metadata, path, overwrite=overwrite)
         LOGGER.info("exported as %s", path)
         return made
 
