@@ -21,9 +21,7 @@ def arrays(tmp_path):
         "p": rng.standard_normal((11, 5, 6)),
         "nu": rng.random(11),
         "last": rng.standard_normal((11, 8, 9, 2)),
-        "wave": rng.standard_normal((11, 12)) * 1j,
         "line": rng.standard_normal((11, 12)),
-        "solid": rng.standard_normal((11, 2, 3, 4, 5)),
     }
     np.savez(tmp_path / "f.npz", **held)
     return tmp_path / "f.npz"
@@ -58,9 +56,6 @@ def test_channels_that_may_be_last_are_asked_about(twoscale, arrays, tmp_path):
         (("--output", "p"), ("it holds vx (11, 8, 9), vy",)),
         (("--input", "vx", "--output", "p,"), ("like a or a,b", "p,")),
         (("--input", "vx", "--output", "p", "--periodic", "x"), ("none, rows, columns, both",)),
-        (("--input", "vx,p", "--output", "p"), ("agree in samples and grid", "(11, 5, 6)")),
-        (("--input", "solid", "--output", "p"), ("three dimensions", "slices", "channels")),
-        (("--input", "wave", "--output", "p"), ("complex128", "as two channels")),
         (("--input", "nu", "--output", "p"), ("as 'parameters'",)),
         (("--parameters", "vx", "--output", "p"), ("(samples, parameters)", "(11, 8, 9)")),
     ],
@@ -70,28 +65,6 @@ def test_imports_that_are_refused(twoscale, arrays, tmp_path, options, words):
     assert list(tmp_path.iterdir()) == [arrays]
 
 
-@pytest.mark.parametrize(
-    ("setting", "words"),
-    [("wrong=1", ("poisson", "wrong")), ("wrong", ("key=value",)), ("=1", ("key=value",))],
-)
-def test_settings_that_a_problem_has_not(twoscale, tmp_path, setting, words):
-    outcome = twoscale("generate", "poisson", "--set", setting, "--out", tmp_path / "d")
-    refused(outcome, *words)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_grid_too_small_for_a_problem(twoscale, tmp_path):
-    outcome = twoscale("generate", "poisson", "--resolution", 2, "--out", tmp_path / "d")
-    refused(outcome, "poisson needs at least 3 nodes per side")
-
-
-def test_generated_data_say_what_they_are(twoscale, tmp_path):
-    made = ("--resolution", 9, "--samples", 4, "--device", "cpu", "--out", tmp_path / "d")
-    outcome = twoscale("generate", "poisson", *made)
-    assert "poisson: 4 pairs of 9x9 fields in" in outcome.out
-    assert twoscale("check", tmp_path / "d").status == 0
-
-
 def test_parameters_of_a_problem_are_stored_with_its_data(twoscale, tmp_path):
     made = ("--resolution", 9, "--samples", 4, "--device", "cpu", "--out", tmp_path / "d")
     outcome = twoscale("generate", "darcy", "--set", "high=100", "--set", "medium.alpha=3", *made)
@@ -99,8 +72,3 @@ def test_parameters_of_a_problem_are_stored_with_its_data(twoscale, tmp_path):
     problem = Dataset(tmp_path / "d").problem
     assert (problem.high, problem.medium.alpha) == (100.0, 3.0)
     assert twoscale("check", tmp_path / "d").status == 0
-
-
-def test_nodes_that_thinning_cannot_leave_are_refused(twoscale, tmp_path):
-    outcome = twoscale("generate", "darcy-fno", "--resolution", 64, "--out", tmp_path / "d")
-    refused(outcome, "keeps every k-th of 421 nodes", "141", "got 64x64")

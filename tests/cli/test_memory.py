@@ -56,11 +56,6 @@ def test_a_failed_fit_leaves_no_scratch_files(data, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_size_that_is_none(twoscale, data, tmp_path):
-    outcome = twoscale("fit", data, "--memory", "much", "--out", tmp_path / "a")
-    refused(outcome, "a size of memory is given like 800MB or 1.5GB, got 'much'")
-
-
 # Fine-tuning
 
 AT_ONCE = {"epochs": 2, "warm_up": 0, "ramp": 1}

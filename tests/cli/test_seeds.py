@@ -5,7 +5,6 @@ import json
 import pytest
 
 from tests.cli.outcome import refused
-from tests.surrogate.tiny import RECORD
 from twoscale import TwoscaleError
 from twoscale.data import Dataset
 from twoscale.run import RunRequest, fit_run, fit_runs
@@ -38,17 +37,6 @@ def test_each_seed_gets_a_run_folder(twoscale, data, tmp_path):
             read(run, "metrics")["mre"]
         )
     assert read(out / "seed-0", "split") != read(out / "seed-1", "split")
-
-
-def test_json_holds_the_metrics_of_every_run(twoscale, data, tmp_path):
-    out = tmp_path / "runs"
-    outcome = twoscale("fit", data, *QUICK, "--seeds", "3,1", "--json", "--out", out)
-    runs = json.loads(outcome.out)["runs"]
-    assert list(json.loads(outcome.out)) == ["out", "runs"]
-    assert list(runs) == ["seed-3", "seed-1"]
-    for name, metrics in runs.items():
-        assert set(metrics) >= RECORD
-        assert metrics == read(out / name, "metrics")
 
 
 def test_runs_together_are_the_runs_alone(data, tmp_path):

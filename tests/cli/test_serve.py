@@ -62,7 +62,7 @@ def test_several_runs_have_their_names(twoscale, run_folder, tmp_path, not_run):
 def test_an_open_address_is_pointed_out(twoscale, run_folder, not_run):
     outcome = twoscale("serve", run_folder, "--port", 0, "--host", "0.0.0.0", "--json")
     (line,) = outcome.err.splitlines()
-    assert "is open to other machines, without a password" in line
+    assert "is open to others, without a password" in line
     assert json.loads(outcome.out)["url"] == not_run[0].url
 
 

@@ -49,10 +49,11 @@ def generate(
     from twoscale.cli.workers import workers_at
     from twoscale.data import generate as generate_dataset
     from twoscale.data.places import place_of
+    from twoscale.methods.settings import key_values
     from twoscale.problems import make_problem
     from twoscale.surrogate.options import resolve_device, shared_device
 
-    chosen = make_problem(problem, _assignments(settings or []))
+    chosen = make_problem(problem, key_values(settings or []))
     where = resolve_device(shared_device(scheduler, device))
     with progress_bar() as progress, workers_at(scheduler) as workers:
         dataset = generate_dataset(
@@ -101,15 +102,13 @@ def import_(
       twoscale import flow.h5 --input vx,vy --parameters nu --output p --out data/flow.zarr
     """
     from twoscale.cli.display import print_outcome, progress_bar
-    from twoscale.cli.paths import ARRAYS, expect_kind
-    from twoscale.cli.terminal import say
+    from twoscale.cli.paths import ARRAYS, expect
     from twoscale.data import import_fields
     from twoscale.data.check import layout_findings
     from twoscale.data.places import place_of
     from twoscale.problems import get_problem
 
-    for file in files:
-        expect_kind(file, *ARRAYS)
+    expect(ARRAYS, *files)
     with progress_bar() as progress:
         dataset = import_fields(
             files,
@@ -122,26 +121,13 @@ def import_(
     findings = list(layout_findings(dataset))
     content = {**_contents(dataset), "findings": [vars(finding) for finding in findings]}
     sentence = f"{dataset.samples} pairs of {dataset.layout} in {place_of(out)}"
-    print_outcome(sentence, place_of(out), content, json=json)
-    if not json:
-        for finding in findings:
-            say(finding.text)
+    more = [finding.text for finding in findings]
+    print_outcome(sentence, place_of(out), content, *more, json=json)
 
 
 def _contents(dataset: Dataset) -> dict[str, Any]:
     """Return what a dataset holds, for JSON."""
     return {"samples": dataset.samples, "fields": str(dataset.layout)}
-
-
-def _assignments(texts: list[str]) -> dict[str, str]:
-    """Return the parameters of a problem that are given as `key=value`; keys may have dots."""
-    found = {}
-    for text in texts:
-        key, equals, value = (part.strip() for part in text.partition("="))
-        if not (key and equals and value):
-            raise TwoscaleError(f"a parameter is set by key=value, got '{text}'")
-        found[key] = value
-    return found
 
 
 def check(
@@ -169,20 +155,18 @@ def check(
       twoscale check runs/a
     """
     from twoscale.cli.display import print_findings, print_json, progress_bar
-    from twoscale.cli.paths import PAIRS, expect_kind
+    from twoscale.cli.paths import PAIRS, SAVED, expect
     from twoscale.data import check_dataset
     from twoscale.data.direct import open_with_test
-    from twoscale.data.kinds import ContentKind
     from twoscale.data.places import place_of
     from twoscale.run.check import check_run
 
     path = paths[0]
-    runs = (ContentKind.RUN, ContentKind.SURROGATE) if len(paths) == 1 else ()
-    kinds = [expect_kind(one, *runs, *PAIRS) for one in paths]
-    if test is not None:
-        expect_kind(test, *PAIRS)
+    runs = SAVED if len(paths) == 1 else ()
+    kind, *_ = expect((*runs, *PAIRS), *paths)
+    expect(PAIRS, test)
     with progress_bar() as progress:
-        if kinds[0] in runs:
+        if kind in runs:
             findings = check_run(path)
         else:
             dataset, other = open_with_test(options.one_or_all(paths), test, layout.reading())

@@ -50,14 +50,17 @@ def print_json(content: Any) -> None:
     print_answer(to_json(content))
 
 
-def print_outcome(sentence: str, out: Place, content: Mapping[str, Any], *, json: bool) -> None:
-    """Print where a result is: in a sentence, as JSON, or for a quiet command the path alone."""
+def print_outcome(
+    sentence: str, out: Place, content: Mapping[str, Any], *more: str, json: bool
+) -> None:
+    """Print where a result is: in sentences, as JSON, or for a quiet command the path alone."""
     if json:
         print_json({"out": str(out), **content})
     elif is_quiet():
         print_answer(out)
     else:
-        say(sentence)
+        for one in (sentence, *more):
+            say(one)
 
 
 def print_metrics(rows: Mapping[str, Mapping[str, Any]], *, title: str) -> None:

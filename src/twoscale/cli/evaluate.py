@@ -14,10 +14,7 @@ _GRIDS = ("resampled_from", "resampled_to")
 
 def evaluate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
-    data: Annotated[
-        Path | None,
-        typer.Option(metavar="DATA", help="Another dataset, or a file, with the same channels."),
-    ] = None,
+    data: options.OtherData = None,
     resample: options.Resample = False,
     per_sample: Annotated[
         bool, typer.Option("--per-sample", help="Add the error of each sample to the JSON.")
@@ -35,18 +32,16 @@ def evaluate(
       twoscale evaluate runs/a --data data/other.zarr --json
     """
     from twoscale.cli.display import show_metrics
-    from twoscale.cli.paths import PAIRS, expect_kind
+    from twoscale.cli.paths import PAIRS, RUN, expect
     from twoscale.cli.terminal import say
     from twoscale.cli.workers import workers_at
-    from twoscale.data.kinds import ContentKind
     from twoscale.errors import TwoscaleError
     from twoscale.report.display import display, number
     from twoscale.run import Run
     from twoscale.surrogate.options import shared_device
 
-    expect_kind(run, ContentKind.RUN)
-    if data is not None:
-        expect_kind(data, *PAIRS)
+    expect(RUN, run)
+    expect(PAIRS, data)
     if per_sample and not json:
         raise TwoscaleError("--per-sample adds arrays to the JSON: pass --json as well")
     opened = Run.open(run, device=shared_device(scheduler, device))

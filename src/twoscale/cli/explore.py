@@ -47,17 +47,14 @@ def explore(
     import webbrowser
 
     from twoscale.cli.display import print_outcome, progress_bar
-    from twoscale.cli.paths import expect_kind
-    from twoscale.cli.terminal import say
-    from twoscale.data.kinds import ContentKind
+    from twoscale.cli.paths import RUNS, expect
     from twoscale.explore.page import write_page
     from twoscale.report.run_report import find_runs
     from twoscale.serve import require
 
     if serve:
         require()
-    for path in runs:
-        expect_kind(path, ContentKind.RUN, ContentKind.RUNS)
+    expect(RUNS, *runs)
     folders = list(dict.fromkeys(run for path in runs for run in find_runs(path) or [path]))
     with progress_bar("explore") as progress:
         page = write_page(folders, out, overwrite=overwrite, progress=progress)
@@ -66,10 +63,8 @@ def explore(
     if serve:
         _serve(page, content, port, opened=open_, json=json)
         return
-    print_outcome(f"{out} ({page.bytes / 1e6:.1f} MB)", out, content, json=json)
-    if not json:
-        for name, reason in page.reasons.items():
-            say(f"{name} needs --serve: {reason}")
+    more = [f"{name} needs --serve: {reason}" for name, reason in page.reasons.items()]
+    print_outcome(f"{out} ({page.bytes / 1e6:.1f} MB)", out, content, *more, json=json)
     if open_:
         webbrowser.open(out.resolve().as_uri())
 

@@ -11,7 +11,7 @@ from twoscale.cli import options
 
 
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder or saved surrogate.")],
+    run: options.SavedRun,
     out: Annotated[
         Path,
         typer.Argument(
@@ -36,15 +36,14 @@ def export(
       twoscale export runs/a model.pt2
     """
     from twoscale.cli.display import print_outcome
-    from twoscale.cli.paths import expect_kind
-    from twoscale.cli.terminal import say
+    from twoscale.cli.paths import SAVED, expect
     from twoscale.data.kinds import ContentKind
     from twoscale.export import format_of
     from twoscale.files import check_target
     from twoscale.run import Run
     from twoscale.surrogate import Surrogate
 
-    kind = expect_kind(run, ContentKind.RUN, ContentKind.SURROGATE)
+    (kind,) = expect(SAVED, run)
     format_of(out)
     check_target(out, overwrite=overwrite)
     metrics = None
@@ -62,6 +61,4 @@ def export(
     }
     inputs = surrogate.input_space_.contents
     sentence = f"{surrogate.method} in {out}: {inputs} to {surrogate.output_space_.contents}"
-    print_outcome(sentence, out, content, json=json)
-    if not json:
-        say(made.check_text)
+    print_outcome(sentence, out, content, made.check_text, json=json)

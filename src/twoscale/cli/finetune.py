@@ -34,12 +34,7 @@ def finetune(
             min=0, metavar="N", help="Epochs in which the other terms grow to full weight."
         ),
     ] = FINETUNING["ramp"],
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DATA", help="Another dataset, or a file, with the same channels and grids."
-        ),
-    ] = None,
+    data: options.OtherData = None,
     memory: options.Memory = None,
     device: options.Device = "auto",
     resume: options.Resume = True,
@@ -54,15 +49,13 @@ def finetune(
     """
     from twoscale.cli.display import print_metrics, progress_bar, show_metrics
     from twoscale.cli.fit import print_next
-    from twoscale.cli.paths import PAIRS, expect_kind
-    from twoscale.data.kinds import ContentKind
+    from twoscale.cli.paths import PAIRS, RUN, expect
     from twoscale.report.run_page import illustrate_run
     from twoscale.run import Run, finetune_run
     from twoscale.runtime.memory import parse_size
 
-    expect_kind(run, ContentKind.RUN)
-    if data is not None:
-        expect_kind(data, *PAIRS)
+    expect(RUN, run)
+    expect(PAIRS, data)
     base = Run.open(run, device=device)
     before = base.metrics
     dataset = base.open_data(data) if data else base.dataset

@@ -106,7 +106,7 @@ def fit(
       twoscale fit data/p64.zarr --method two-scale --out runs/b --set epochs=200
     """
     from twoscale.cli.display import progress_bar
-    from twoscale.cli.paths import PAIRS, expect_kind
+    from twoscale.cli.paths import PAIRS, expect
     from twoscale.cli.workers import workers_at
     from twoscale.data import Shares
     from twoscale.data.check import layout_findings
@@ -119,8 +119,7 @@ def fit(
     from twoscale.runtime.timing import parse_duration
 
     files = _one_of(data, train)
-    for place in [*files, *([test] if test else [])]:
-        expect_kind(place, *PAIRS)
+    expect(PAIRS, *files, test)
     choices: dict[str, Any] = {
         "settings": parse_assignments(settings or []),
         "training_samples": train_samples,

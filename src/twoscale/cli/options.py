@@ -32,6 +32,15 @@ def complete_setting(incomplete: str) -> list[str]:
     return [f"{name}=" for name in settings() if f"{name}=".startswith(key) and "=" not in key]
 
 
+SavedRun = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder or saved surrogate.")]
+OtherData = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        metavar="DATA",
+        help="Another dataset, or a file, with the same channels, in place of the run's own.",
+    ),
+]
 OutDataset = Annotated[
     Path,
     typer.Option(

@@ -18,7 +18,8 @@ _ARRAY_FILES = (
     ContentKind.TORCH,
     ContentKind.ZARR,
 )
-ARRAYS = (*_ARRAY_FILES, ContentKind.FOLDER, ContentKind.EMPTY, ContentKind.FILE)
+FOLDERS = (ContentKind.EMPTY, ContentKind.FOLDER)
+ARRAYS = (*_ARRAY_FILES, *FOLDERS, ContentKind.FILE)
 """What may hold arrays: the readers say what is wrong with a folder or with an unknown file."""
 
 PAIRS = (ContentKind.DATASET, *(kind for kind in ARRAYS if kind is not ContentKind.EMPTY))
@@ -42,13 +43,25 @@ _FIT = "fit it with 'twoscale fit {path} --input KEY --output KEY --out RUN'"
 _OTHER = "choose another path"
 
 
-def expect_kind(
-    path: Path, *wanted: ContentKind, or_else: Collection[ContentKind] = ()
-) -> ContentKind | None:
-    """Return what is at a path; raise if that is of none of the wanted kinds.
+RUN = (ContentKind.RUN,)
+RUNS = (ContentKind.RUN, ContentKind.RUNS)
+SAVED = (ContentKind.RUN, ContentKind.SURROGATE)
+RECORDS = (ContentKind.STUDIES, ContentKind.RECORDS)
+
+
+def expect(
+    wanted: Collection[ContentKind], *paths: Path | None, or_else: Collection[ContentKind] = ()
+) -> list[ContentKind | None]:
+    """Return what is at each path that is given; raise if one is of none of the wanted kinds.
 
     What is not there, cannot be read, or is of the kinds `or_else`, is left to whoever opens it.
     """
+    return [_expected(wanted, path, or_else) for path in paths if path is not None]
+
+
+def _expected(
+    wanted: Collection[ContentKind], path: Path, or_else: Collection[ContentKind]
+) -> ContentKind | None:
     found = kind_of(path)
     if found is None or found in wanted or found in or_else:
         return found

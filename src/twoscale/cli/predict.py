@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder or saved surrogate.")],
+    run: options.SavedRun,
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="Where the result goes: a new npy file.")
     ],
@@ -104,7 +104,7 @@ def predict(
       twoscale predict runs/b --parameters parameters.npy --out prediction.npy
     """
     from twoscale.cli.display import print_outcome
-    from twoscale.cli.paths import PAIRS, expect_kind
+    from twoscale.cli.paths import PAIRS, SAVED, expect
     from twoscale.cli.trust import TrustRequest, check_beside
     from twoscale.cli.workers import workers_at
     from twoscale.data.kinds import ContentKind
@@ -113,9 +113,8 @@ def predict(
     from twoscale.surrogate.options import shared_device
     from twoscale.trust import LEVEL
 
-    expect_kind(run, ContentKind.RUN, ContentKind.SURROGATE)
-    if inputs is not None:
-        expect_kind(inputs, *PAIRS)
+    expect(SAVED, run)
+    expect(PAIRS, inputs)
     surrogate = Surrogate.load(run, device=shared_device(scheduler, device))
     check_target(out, overwrite=overwrite)
     if level is not None and not assess:
@@ -124,8 +123,7 @@ def predict(
     asked = TrustRequest(surrogate, share, certify, polish, tolerance)
     beside = check_beside(out, writes=asked.writes, overwrite=overwrite)
     scalar_file = Path(parameters) if parameters and _is_file(parameters) else None
-    if scalar_file is not None:
-        expect_kind(scalar_file, ContentKind.NPY, or_else=(ContentKind.FILE,))
+    expect((ContentKind.NPY,), scalar_file, or_else=(ContentKind.FILE,))
     reading = layout.reading(parameters=options.keys(None if scalar_file else parameters))
     arrays = _read(surrogate, run, inputs, scalar_file, reading, resample=resample)
     with workers_at(scheduler) as workers:

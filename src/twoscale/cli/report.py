@@ -28,13 +28,7 @@ def report(
             help="Where the result goes: a new page; report.html in the folder by default.",
         ),
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DATA",
-            help="Another dataset or file to measure runs on, instead of their test samples.",
-        ),
-    ] = None,
+    data: options.OtherData = None,
     device: options.Device = "auto",
     overwrite: options.Overwrite = False,
     json: options.Json = False,
@@ -49,15 +43,12 @@ def report(
       twoscale report runs/a runs/b --out compared.html
     """
     from twoscale.cli.display import print_outcome, progress_bar
-    from twoscale.cli.paths import PAIRS, expect_kind
+    from twoscale.cli.paths import PAIRS, RUNS, expect
     from twoscale.cli.terminal import say
-    from twoscale.data.kinds import ContentKind
     from twoscale.report.run_report import find_runs, write_run_report
 
-    if data is not None:
-        expect_kind(data, *PAIRS)
-    for path in paths:
-        expect_kind(path, ContentKind.RUN, ContentKind.RUNS)
+    expect(PAIRS, data)
+    expect(RUNS, *paths)
     runs = list(dict.fromkeys(run for path in paths for run in find_runs(path)))
     with progress_bar("report") as progress:
         page, shown = write_run_report(

@@ -17,8 +17,6 @@ from twoscale.serve.limits import HOST, PORT, Limits
 if TYPE_CHECKING:
     import numpy as np
 
-    from twoscale.serve import ServedModel
-
 
 def serve(
     runs: Annotated[
@@ -83,19 +81,17 @@ def serve(
       twoscale serve runs/darcy --inputs kl:64,width=0.3 --points 13x13
     """
     from twoscale.cli.display import print_json
+    from twoscale.cli.paths import SAVED, expect
     from twoscale.cli.terminal import is_quiet, print_answer, say
     from twoscale.runtime.memory import parse_size
-    from twoscale.serve import Server
+    from twoscale.serve import Server, load_models
 
     limits = Limits(request_bytes=parse_size(max_request), queue=max_waiting, seconds=timeout)
-    models = _models(runs, inputs, points, device)
+    expect(SAVED, *runs)
+    models = load_models(runs, inputs=inputs, points=_points(points), device=device)
     server = Server(models, host=host, port=port, limits=limits)
     if server.is_open:
-        warn(
-            f"{server.url} is open to other machines, without a password",
-            TwoscaleWarning,
-            stacklevel=2,
-        )
+        warn(f"{server.url} is open to others, without a password", TwoscaleWarning, stacklevel=2)
     described = [model.describe() for model in models]
     if json:
         print_json({"url": server.url, "models": described})
@@ -111,16 +107,6 @@ def serve(
     server.run()
     if not json:
         say("stopped")
-
-
-def _models(runs: list[Path], inputs: str, points: str | None, device: str) -> list[ServedModel]:
-    from twoscale.cli.paths import expect_kind
-    from twoscale.data.kinds import ContentKind
-    from twoscale.serve import load_models
-
-    for run in runs:
-        expect_kind(run, ContentKind.RUN, ContentKind.SURROGATE)
-    return load_models(runs, inputs=inputs, points=_points(points), device=device)
 
 
 def _points(given: str | None) -> str | np.ndarray | None:

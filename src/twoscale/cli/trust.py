@@ -220,17 +220,12 @@ def _print_starts(starts: list[dict[str, Any]]) -> None:
     print_table(("start", "steps", "ms per field", "proven error"), rows)
 
 
-def assessment_path(out: Path) -> Path:
-    """Return where the numbers of predicted fields go: beside them."""
-    return out.with_suffix(".json") if out.suffix == ".npy" else out.with_name(f"{out.name}.json")
-
-
 def check_beside(out: Path, *, writes: bool, overwrite: bool) -> Path:
     """Return where the numbers of fields go, or raise if a file there must stay.
 
     Fields that come without such numbers must not lie beside those of the fields they replace.
     """
-    path = assessment_path(out)
+    path = out.with_suffix(".json") if out.suffix == ".npy" else out.with_name(f"{out.name}.json")
     if writes:
         check_target(path, overwrite=overwrite)
     elif path.exists():

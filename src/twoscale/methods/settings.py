@@ -15,15 +15,23 @@ _ARGUMENTS = {
 def parse_assignments(assignments: list[str]) -> dict[str, str]:
     """Return the settings of `key=value` texts."""
     pairs = {}
-    for text in assignments:
-        name, equals, value = text.partition("=")
-        if not equals or not name or not value:
-            raise TwoscaleError(f"a setting is written key=value, got '{text}'")
-        key = name.strip().replace("-", "_")
+    for name, value in key_values(assignments).items():
+        key = name.replace("-", "_")
         if key in _ARGUMENTS or not key.isidentifier() or key == "self":
             place = f": {_ARGUMENTS[key]}" if key in _ARGUMENTS else ""
             raise TwoscaleError(f"'{key}' is not a setting{place}")
-        pairs[key] = value.strip()
+        pairs[key] = value
+    return pairs
+
+
+def key_values(texts: list[str]) -> dict[str, str]:
+    """Return the pairs of `key=value` texts."""
+    pairs = {}
+    for text in texts:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not (key and equals and value):
+            raise TwoscaleError(f"a setting is written key=value, got '{text}'")
+        pairs[key] = value
     return pairs
 
 

@@ -94,7 +94,7 @@ def run(
       twoscale study run headline --out studies --scale small
     """
     from twoscale.cli.display import progress_bar
-    from twoscale.cli.paths import expect_kind
+    from twoscale.cli.paths import expect
     from twoscale.cli.workers import workers_at
     from twoscale.data.kinds import ContentKind
     from twoscale.methods.settings import parse_seeds
@@ -105,7 +105,7 @@ def run(
 
     for name in names:
         if name not in STUDIES:
-            expect_kind(Path(name), ContentKind.YAML)
+            expect((ContentKind.YAML,), Path(name))
     studies = [load_study(one) for one in (STUDIES if names == ["all"] else names)]
     wanted: dict[str, Any] = {
         "seeds": None if seeds is None else parse_seeds(seeds),
@@ -160,18 +160,11 @@ def merge(
       twoscale study merge first second --out studies
     """
     from twoscale.cli.display import print_json
-    from twoscale.cli.paths import expect_kind
+    from twoscale.cli.paths import FOLDERS, RECORDS, expect
     from twoscale.cli.terminal import say
-    from twoscale.data.kinds import ContentKind
     from twoscale_lab.study.folder import merge_folders
 
-    for folder in folders:
-        expect_kind(
-            folder,
-            ContentKind.STUDIES,
-            ContentKind.RECORDS,
-            or_else=(ContentKind.EMPTY, ContentKind.FOLDER),
-        )
+    expect(RECORDS, *folders, or_else=FOLDERS)
     written = merge_folders(folders, out)
     if json:
         print_json({"records": [str(file) for file in written]})
@@ -206,9 +199,8 @@ def compare(
       twoscale study compare studies --json
     """
     from twoscale.cli.display import print_json
-    from twoscale.cli.paths import expect_kind
+    from twoscale.cli.paths import FOLDERS, RECORDS, expect
     from twoscale.cli.terminal import say
-    from twoscale.data.kinds import ContentKind
     from twoscale_lab.cli.study_display import (
         as_json,
         check_csv,
@@ -220,12 +212,7 @@ def compare(
     from twoscale_lab.study.leaderboard.board import STUDY, measured_standings
     from twoscale_lab.study.paper.comparison import compare as compare_records
 
-    expect_kind(
-        folder,
-        ContentKind.STUDIES,
-        ContentKind.RECORDS,
-        or_else=(ContentKind.EMPTY, ContentKind.FOLDER),
-    )
+    expect(RECORDS, folder, or_else=FOLDERS)
     if table is not None:
         check_csv(table, overwrite=overwrite)
     records = read_records(folder)
@@ -272,16 +259,10 @@ def report(
       twoscale study report studies
     """
     from twoscale.cli.display import print_outcome
-    from twoscale.cli.paths import expect_kind
-    from twoscale.data.kinds import ContentKind
+    from twoscale.cli.paths import FOLDERS, RECORDS, expect
     from twoscale_lab.report.study_page import write_report
 
-    expect_kind(
-        folder,
-        ContentKind.STUDIES,
-        ContentKind.RECORDS,
-        or_else=(ContentKind.EMPTY, ContentKind.FOLDER),
-    )
+    expect(RECORDS, folder, or_else=FOLDERS)
     page = write_report(folder, out, overwrite=overwrite)
     figures = page.parent / "figures"
     sentence = f"{page}, and every figure as PNG and SVG in {figures}"
