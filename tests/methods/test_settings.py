@@ -144,7 +144,7 @@ BAD = [
     ("evaluation_batch", 0, COUNT),
     ("solver", "svd", "one of full, covariance, randomized, hybrid"),
     ("objective", "mse", "one of vector, block-balanced, score-normalised, field"),
-    ("predictor", "forest", "one of mlp, affine, affine-mlp, kernel, encoder, fno, filter"),
+    ("predictor", "forest", "one of affine, affine-mlp, encoder, filter, fno, kernel, mlp"),
     ("blocks", 0, f"{COUNT} and at most 1000"),
     ("cycles", 0, f"{COUNT} and at most 100"),
     ("members", 0, f"{COUNT} and at most 100"),
@@ -229,7 +229,7 @@ def test_what_a_choice_takes_away_is_met_with_the_choice():
     known = (
         "method two-scale with predictor=encoder has no setting 'input_variance' (it belongs to "
     )
-    known += "predictor=mlp, predictor=affine, predictor=affine-mlp, predictor=kernel): it has"
+    known += "predictor=affine, predictor=affine-mlp, predictor=kernel, predictor=mlp): it has"
     with pytest.raises(TwoscaleError, match=re.escape(known)):
         resolve("two-scale", {"predictor": "encoder", "input_variance": 0.9})
     known = r"method refinement with base=two-scale has no setting 'output_variance' \(it belongs "

@@ -8,7 +8,7 @@ from tests.surrogate.linear import LinearDecoder
 from twoscale import TwoscaleError
 from twoscale.domain.symmetries import MIRRORS
 from twoscale.operators.fitting import FitOptions, FitRecord, train_members
-from twoscale.predictors import Affine, AffineMLP, Kernel, closed_form
+from twoscale.predictors import Affine, AffineMLP, Kernel, affine, kernel
 from twoscale.training import CodePairs
 
 NETWORK = {
@@ -152,7 +152,7 @@ def test_a_network_that_does_not_help_is_dropped(pairs, decoder):
 @pytest.mark.parametrize(("error", "kept"), [(0.9995, False), (0.9985, True)])
 def test_a_network_has_to_take_off_a_thousandth(error, kept, pairs, decoder, monkeypatch):
     errors = iter([1.0, error])  # of the affine map, and with the network
-    monkeypatch.setattr(closed_form._FieldErrors, "relative", lambda *_: next(errors))
+    monkeypatch.setattr(affine.FieldErrors, "relative", lambda *_: next(errors))
     predictor = fit("affine-mlp", pairs, decoder)
     assert predictor.chosen["correction_kept"] is kept
     assert predictor.chosen["validation_error"] == (error if kept else 1.0)
@@ -169,7 +169,7 @@ def test_a_network_that_helps_is_kept(fitted):
 
 
 def test_more_samples_than_memory_holds_are_refused_with_how_many_fit(pairs, decoder, monkeypatch):
-    monkeypatch.setattr(closed_form, "free_memory", lambda device: 8 * 5 * 40**2)
+    monkeypatch.setattr(kernel, "free_memory", lambda device: 8 * 5 * 40**2)
     wanted = r"a kernel on 80 training fields needs .* set kernel_samples to at most 40, or"
     with pytest.raises(TwoscaleError, match=wanted):
         MAKERS["kernel"]().prepare(*pairs, decoder, 0)

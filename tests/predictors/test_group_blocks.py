@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from twoscale.domain.symmetries import SYMMETRIES, irreducible, symmetry_group
-from twoscale.predictors.group_blocks import (
+from twoscale.predictors.kernel import (
     bases,
     decompose,
     image_blocks,

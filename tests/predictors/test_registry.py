@@ -47,9 +47,9 @@ def define(name="mean", bases=(Mean,), **attributes):
 
 
 def test_the_predictors_by_name():
-    assert OURS == ["mlp", "affine", "affine-mlp", "kernel", "encoder", "fno", "filter"]
+    assert OURS == ["affine", "affine-mlp", "encoder", "filter", "fno", "kernel", "mlp"]
     for name in ("forest", "refinement-net", "two-scale"):  # the second corrects fields only
-        with pytest.raises(TwoscaleError, match=rf"one of mlp, .*, got '{name}'"):
+        with pytest.raises(TwoscaleError, match=rf"one of affine, .*, got '{name}'"):
             get_predictor(name)
 
 

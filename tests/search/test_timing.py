@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from tests.search.fake import FakeFitter, curved, space_of
-from twoscale.predictors.cost import Sizes
+from twoscale.predictors.base import Sizes
 from twoscale.search.policy import search
 from twoscale.search.space import cost_of, searched_predictors
 from twoscale.search.timing import expected_seconds, representation_work

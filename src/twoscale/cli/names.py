@@ -17,8 +17,6 @@ from twoscale.settings import correction_settings
 
 _CLASSES = re.compile(r"^class .*\n(?:(?!\S).*\n)*", re.M)
 _NAME = re.compile(r'^    name(?:: ClassVar\[str\])? = "(.+)"$', re.M)
-_CONSTRUCTOR = re.compile(r"^    def __init__\((.*?)^    \)", re.M | re.S)
-_ARGUMENT = re.compile(r"^        (\w+):", re.M)
 
 
 @cache
@@ -57,13 +55,20 @@ def _methods() -> tuple[str, ...]:
     return (*_keys("methods/recipes.py", "_RECIPES"), *own, *_installed("representation"))
 
 
+def _arguments(source: str) -> list[str]:
+    """Return the arguments of the constructor of a class."""
+    (declared,) = ast.parse(source).body
+    functions = (one for one in ast.walk(declared) if isinstance(one, ast.FunctionDef))
+    constructor = next((one for one in functions if one.name == "__init__"), None)
+    return [one.arg for one in constructor.args.kwonlyargs] if constructor else []
+
+
 def settings() -> list[str]:
     """Return the settings of all methods and predictors."""
     kinds = {**_classes("representation"), **_classes("predictors")}
     found = dict.fromkeys(_keys("methods/recipes.py", "_SETTINGS"))
     for name, source in kinds.items():
-        constructor = _CONSTRUCTOR.search(source)
-        arguments = _ARGUMENT.findall(constructor[1]) if constructor else []
+        arguments = _arguments(source)
         if "    corrects = True" in source:
             found |= dict.fromkeys(correction_settings(arguments))
         elif name in METHODS or name in PREDICTORS:

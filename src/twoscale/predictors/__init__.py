@@ -1,12 +1,17 @@
 """Maps from input codes to output codes: the only thing that is learned."""
 
-from twoscale.predictors.affine import AffineFit, fit_affine
-from twoscale.predictors.base import CodePredictor, get_predictor, predictors
-from twoscale.predictors.closed_form import Affine, AffineMLP, Kernel
-from twoscale.predictors.cost import PredictorCost, Probe, Sizes
+from twoscale.predictors.affine import Affine, AffineFit, fit_affine
+from twoscale.predictors.base import (
+    CodePredictor,
+    PredictorCost,
+    Probe,
+    Sizes,
+    get_predictor,
+    predictors,
+)
 from twoscale.predictors.encoder import Encoder
-from twoscale.predictors.kernel import KERNELS, KernelRegression, fit_kernel
-from twoscale.predictors.mlp import MLP
+from twoscale.predictors.kernel import KERNELS, Kernel, KernelRegression, fit_kernel
+from twoscale.predictors.mlp import MLP, AffineMLP
 from twoscale.predictors.paper_networks import FNO, Refinement
 from twoscale.predictors.spectral_filter import SpectralFilter
 

@@ -1,25 +1,43 @@
-"""The affine map between codes, in closed form."""
+"""The affine map between codes, in closed form, and what predictors of codes have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import pairwise
+from math import hypot, prod
+from typing import Annotated, Self
 
 import torch
 from torch import Tensor
 
+from twoscale.errors import TwoscaleError
 from twoscale.math.ridge import (
     Modes,
     linear_modes,
     linear_modes_of_parts,
     squared_errors_of_parts,
 )
-from twoscale.networks.dense import DenseNetwork
-from twoscale.predictors.cost import EIGEN, Sizes
+from twoscale.networks import DenseNetwork
+from twoscale.predictors import schedule
+from twoscale.predictors.base import EIGEN, CodePredictor, PredictorCost, Sizes, load_weights
+from twoscale.representation import Representation
+from twoscale.representation.geometry import channel_metrics, decoder_isometry
+from twoscale.settings import real
 from twoscale.training import CodePairs
 
 STRENGTH_COUNT = 40
+
+Ridge = Annotated[
+    float | None,
+    real(
+        "ridge strength, relative to the largest eigenvalue; none: chosen on validation fields",
+        0.0,
+        1.0,
+        "a fraction from 0 to 1",
+    ),
+]
 
 
 def affine_work(sizes: Sizes) -> float:
@@ -117,3 +135,123 @@ def _modes(pairs: CodePairs, centre: Tensor, offset: Tensor) -> tuple[Tensor, Mo
         return linear_modes_of_parts(centred)
     inputs, targets = zip(*centred, strict=True)
     return linear_modes(torch.cat(inputs), torch.cat(targets))
+
+
+@dataclass(frozen=True)
+class FieldErrors:
+    """Errors of the decoded fields, computed from codes without decoding them."""
+
+    metric: Tensor  # (code, coordinates): ||e @ metric|| is the norm of the field error of e
+    channels: tuple[Tensor, ...]  # the same for each channel, where there are several
+    size: float  # norm of all validation fields; both in the decoder's unit
+
+    @classmethod
+    def of(cls, decoder: Representation, validation: CodePairs) -> FieldErrors:
+        metric = decoder_isometry(decoder).to_coordinates
+        norms = []
+        for part in validation.parts(prod(decoder.space.shape)):
+            with torch.no_grad():
+                fields = decoder.decode(validation.targets[part]).double() / decoder.unit
+            norms.append(float(fields.norm()))
+        return cls(metric, channel_metrics(decoder), hypot(*norms) or 1.0)
+
+    @torch.no_grad()
+    def relative(self, predict: Callable[[Tensor], Tensor], pairs: CodePairs) -> float:
+        """Return the relative L2 error of the decoded fields of predicted codes."""
+        norms = []
+        for part in pairs.parts():
+            error = (predict(pairs.inputs[part]) - pairs.targets[part]).double()
+            norms.append(float((error @ self.metric).norm()))
+        return hypot(*norms) / self.size
+
+
+class NetworkPredictor(CodePredictor):
+    """A predictor that is one dense network, trained or in closed form."""
+
+    def __init__(self, *, hidden: tuple[int, ...] = (), objective: str) -> None:
+        super().__init__(objective=objective)
+        self.hidden = hidden
+        self.network: DenseNetwork | None = None
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
+        self.network = shaped_like(tensors, self.hidden)
+        load_weights(self, tensors)
+        return self
+
+    @property
+    def trained(self) -> DenseNetwork:
+        assert self.network is not None
+        return self.network
+
+    def forward(self, codes: Tensor) -> Tensor:
+        return self.trained(codes)
+
+
+def shaped_like(tensors: Mapping[str, Tensor], hidden: tuple[int, ...]) -> DenseNetwork:
+    """Return a network with these hidden layers and the outer sizes of the weights `network.*`."""
+    # By name: files hold tensors in any order.
+    first = tensors.get("network.0.weight")
+    last = tensors.get(f"network.{2 * len(hidden)}.weight")
+    ends = (1, 1) if first is None or last is None else (first.shape[-1], len(last))
+    sizes = (ends[0], *hidden, ends[1])
+    for place, shape in enumerate(pairwise(sizes)):  # checked before anything is allocated
+        found = tensors.get(f"network.{2 * place}.weight")
+        if found is None or found.shape != shape[::-1] or not found.numel():
+            raise TwoscaleError("the weights do not fit the model: the artifact is damaged")
+    return DenseNetwork(sizes)
+
+
+class Affine(NetworkPredictor):
+    """The affine map between codes, by ridge regression in double precision.
+
+    Parameters
+    ----------
+    ridge
+        Strength of the regularisation, from 0 to 1: a share of the largest eigenvalue of the
+        inputs' Gram matrix. By default (None) the best of 40 values on the validation fields.
+    objective
+        With "field" it learns the codes of the nearest fields; the other objectives give the same
+        map.
+
+    Attributes
+    ----------
+    network
+        The fitted map: a `DenseNetwork` without hidden layers, float32.
+    chosen
+        "ridge" and "validation_error", the relative L2 error of the decoded validation fields.
+
+    Examples
+    --------
+    >>> Affine(ridge=1e-6)
+    Affine(ridge=1e-06)
+    """
+
+    name = "affine"
+    title = "ridge regression"
+    closed_form = True
+    cost = PredictorCost(affine_work, linear=True)
+
+    def __init__(
+        self, *, ridge: Ridge = None, objective: schedule.Objective = "block-balanced"
+    ) -> None:
+        super().__init__(objective=objective)
+        self.ridge = ridge
+
+    @property
+    def uses_validation(self) -> bool:
+        return self.ridge is None
+
+    def prepare(
+        self, training: CodePairs, validation: CodePairs, decoder: Representation, seed: int
+    ) -> None:
+        errors = FieldErrors.of(decoder, validation)
+        fit = fit_affine(
+            training,
+            validation,
+            errors.metric,
+            channels=errors.channels,
+            strength=self.ridge,
+        )
+        self.network = fit.network()
+        error = errors.relative(self, validation)
+        self.chosen = {"ridge": fit.strength, "validation_error": error}

@@ -8,17 +8,10 @@ from torch import nn
 
 from twoscale.domain.space import Space
 from twoscale.networks import FieldEncoder
-from twoscale.predictors.base import (
-    BatchSize,
-    Epochs,
-    EvaluationBatch,
-    Objective,
-    WeightDecay,
-)
-from twoscale.predictors.cost import PredictorCost, Probe, Sizes
+from twoscale.predictors import schedule
+from twoscale.predictors.base import PredictorCost, Probe, Sizes
 from twoscale.predictors.field_predictor import GPU_SPEED, FieldPredictor, seen_fields
 from twoscale.settings import POSITIVE, RATE, choice, real, whole
-from twoscale.training import Plan
 
 OPTIMISERS: dict[str, tuple[float, float | None]] = {"muon": (4e-3, None), "adam": (1e-3, 0.1)}
 """The default learning rate and clip of each optimiser."""
@@ -94,7 +87,7 @@ class Encoder(FieldPredictor):
     def __init__(
         self,
         *,
-        objective: Objective = "field",
+        objective: schedule.Objective = "field",
         width: Annotated[
             int, whole("channels of the Fourier layers, or of an encoder's finest level")
         ] = 64,
@@ -113,9 +106,9 @@ class Encoder(FieldPredictor):
                 "nodes per side of an encoder's finest cells; none: about 32 cells per direction"
             ),
         ] = None,
-        epochs: Epochs = 30,
-        batch_size: BatchSize = 32,
-        evaluation_batch: EvaluationBatch = 64,
+        epochs: schedule.Epochs = 30,
+        batch_size: schedule.BatchSize = 32,
+        evaluation_batch: schedule.EvaluationBatch = 64,
         optimiser: Annotated[
             str,
             choice("optimiser of an encoder; rate and clip follow from it", OPTIMISERS),
@@ -130,21 +123,11 @@ class Encoder(FieldPredictor):
                 *POSITIVE,
             ),
         ] = None,
-        weight_decay: WeightDecay = 0.0,
+        weight_decay: schedule.WeightDecay = 0.0,
     ) -> None:
         rate, norm = OPTIMISERS[optimiser]
-        plan = Plan(
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate or rate,
-            weight_decay=weight_decay,
-            patience=1,
-            evaluation_batch=evaluation_batch,
-            on_fields=True,
-            one_cycle=True,
-            clip=clip or norm,
-            optimiser=optimiser,
-        )
+        learning_rate, clip = learning_rate or rate, clip or norm
+        plan = schedule.plan_of(locals(), patience=1, on_fields=True, one_cycle=True)
         super().__init__(objective=objective, plan=plan, members=members)
         self.width = width
         self.blocks = blocks

@@ -15,8 +15,13 @@ from twoscale.domain.space import Space
 from twoscale.domain.symmetries import Group
 from twoscale.fields.source import slices
 from twoscale.networks import Committee, FieldMap, work_shape
-from twoscale.predictors.base import CodePredictor, load_weights
-from twoscale.predictors.cost import PredictorCost, Probe, Sizes
+from twoscale.predictors.base import (
+    CodePredictor,
+    PredictorCost,
+    Probe,
+    Sizes,
+    load_weights,
+)
 from twoscale.representation import Representation
 from twoscale.representation.geometry import decoder_isometry
 from twoscale.runtime.precision import tensor_cores

@@ -8,28 +8,24 @@ coordinates of a PCA code would dominate the few that matter, with unit variance
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Annotated, Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from twoscale.domain.symmetries import IDENTITY, Group, irreducible
+from twoscale.domain.symmetries import IDENTITY, Group, irreducible, is_closed, products
 from twoscale.errors import TwoscaleError
 from twoscale.math.ridge import Modes, geometric_mean, squared_errors
-from twoscale.predictors.affine import affine_work, fit_affine
-from twoscale.predictors.cost import EIGEN, Sizes
-from twoscale.predictors.group_blocks import (
-    bases,
-    decompose,
-    image_blocks,
-    parts_of,
-    transform,
-    transform_back,
-    turn_with_fields,
-)
+from twoscale.predictors import schedule
+from twoscale.predictors.affine import FieldErrors, Ridge, affine_work, fit_affine
+from twoscale.predictors.base import EIGEN, CodePredictor, PredictorCost, Sizes
+from twoscale.representation import Representation
+from twoscale.representation.base import subset
+from twoscale.runtime.memory import free_memory, size_text
+from twoscale.settings import POSITIVE, choice, real, whole
 from twoscale.training import CodePairs
 
 LENGTH_SCALES = (1.0, 2.0, 4.0, 8.0)  # in units of the median distance
@@ -55,6 +51,9 @@ KERNELS: dict[str, Callable[[Tensor], Tensor]] = {
     "matern-3/2": _matern_3_2,
 }
 
+_SKEW = 1e-6  # of kernel values that exact symmetry would make equal
+_UNEQUAL = 1e-4  # of distances that exact symmetry would make equal; 1e-3 doubles errors
+_FEW = 64  # samples whose distances are compared
 _CHOLESKY = 1  # times n^3
 _TUNING = len(LENGTH_SCALES) + len(KERNELS) - 1  # decompositions to choose both
 
@@ -290,3 +289,214 @@ def kernel_work(sizes: Sizes) -> float:
     distances = 4.0 * images * samples**2 * (sizes.input_code + 2 * sizes.output_code)
     judging = 2.0 * STRENGTH_COUNT * sizes.validation * images * samples * sizes.output_code
     return affine_work(sizes) + blocks + tuning + distances + judging
+
+
+class Kernel(CodePredictor):
+    """Kernel ridge regression between codes, in double precision.
+
+    All kernel values between training samples are in memory at once. A fit that would not find
+    room says how many samples it has room for. Where their kernel values with all validation
+    samples would not fit either, settings are chosen on the first ones.
+
+    Parameters
+    ----------
+    ridge
+        Strength of the regularisation, from 0 to 1: a share of the kernel matrix's largest
+        eigenvalue. By default (None) the best of 20 values on the validation fields.
+    kernel
+        "matern-5/2" or "matern-3/2". By default (None) the better one on the validation fields.
+    length_scale
+        In units of the median distance between codes. By default (None) the best of 1, 2, 4 and 8
+        on the validation fields.
+    kernel_samples
+        Use the first so many training samples. By default (None) all of them.
+    objective
+        With "field" it learns the codes of the nearest fields; the other objectives give the same
+        map.
+
+    Attributes
+    ----------
+    regression
+        The fitted `KernelRegression`.
+    chosen
+        "kernel", "length_scale", "ridge" and "validation_error", the relative L2 error of the
+        decoded validation fields.
+
+    Examples
+    --------
+    >>> Kernel(kernel="matern-3/2", kernel_samples=4000)
+    Kernel(kernel='matern-3/2', kernel_samples=4000)
+    """
+
+    name = "kernel"
+    title = "kernel ridge regression"
+    closed_form = True
+    cost = PredictorCost(
+        kernel_work,
+        after=("affine", "affine-mlp"),
+        first_samples=TUNING_SAMPLES,
+        samples_setting="kernel_samples",
+        tuned=("kernel", "length_scale", "ridge"),
+    )
+
+    def __init__(
+        self,
+        *,
+        ridge: Ridge = None,
+        kernel: Annotated[
+            str | None, choice("kernel; none: chosen on validation fields", KERNELS)
+        ] = None,
+        length_scale: Annotated[
+            float | None,
+            real(
+                "length scale of the kernel, in median distances; none: chosen on validation "
+                "fields",
+                *POSITIVE,
+            ),
+        ] = None,
+        kernel_samples: Annotated[
+            int | None, whole("most training fields the kernel uses; none: all")
+        ] = None,
+        objective: schedule.Objective = "block-balanced",
+    ) -> None:
+        super().__init__(objective=objective)
+        self.kinds = tuple(KERNELS) if kernel is None else (kernel,)
+        self.length_scales = LENGTH_SCALES if length_scale is None else (length_scale,)
+        self.ridge = ridge
+        self.kernel_samples = kernel_samples
+        self.regression: KernelRegression | None = None
+
+    @property
+    def uses_validation(self) -> bool:
+        return self.ridge is None or len(self.kinds) > 1 or len(self.length_scales) > 1
+
+    def prepare(
+        self, training: CodePairs, validation: CodePairs, decoder: Representation, seed: int
+    ) -> None:
+        errors = FieldErrors.of(decoder, validation)
+        if not is_closed(training.group):  # then images are treated as samples of their own
+            training = replace(training, group=IDENTITY)
+        codes = self._limited(training)
+        few = validation.scratch.rows(len(validation), len(codes.inputs))
+        self.regression, self.chosen = fit_kernel(
+            codes,
+            CodePairs(validation.inputs[:few], validation.targets[:few]).double(),
+            errors.metric,
+            channels=errors.channels,
+            group=training.group,
+            kinds=self.kinds,
+            length_scales=self.length_scales,
+            strength=self.ridge,
+        )
+        self.chosen["validation_error"] = errors.relative(self, validation)
+
+    def _limited(self, training: CodePairs) -> CodePairs:
+        """Return the first `kernel_samples` samples with all their images, if memory allows."""
+        images = len(training.group)
+        samples = min(len(training) // images, self.kernel_samples or len(training))
+        needed = kernel_bytes(samples, training.group)
+        free = free_memory(training.inputs.device)
+        if not training.inputs.is_cuda:
+            free = min(free, training.scratch.memory or free)
+        if needed > free:
+            fitting = int(samples * (free / needed) ** 0.5)
+            raise TwoscaleError(
+                f"a kernel on {samples} training fields needs {size_text(needed)} of memory, "
+                f"{size_text(free)} are free: set kernel_samples to at most {fitting}, "
+                "or use another predictor"
+            )
+        kept = (
+            codes.unflatten(0, (images, -1))[:, :samples].flatten(0, 1)
+            for codes in (training.inputs, training.targets)
+        )
+        return CodePairs(*kept).double()
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> Self:
+        self.regression = KernelRegression.restored(subset(tensors, "regression"))
+        return self
+
+    def forward(self, codes: Tensor) -> Tensor:
+        assert self.regression is not None
+        return self.regression(codes)
+
+
+def turn_with_fields(codes: Tensor, group: Group) -> bool:
+    """Say whether codes (symmetries x samples, n) of images are as far apart as those of fields.
+
+    Patches that a symmetry does not map onto patches have codes that are not: an odd number of
+    nodes in an even number of patches, for one.
+    """
+    few = codes.unflatten(0, (len(group), -1))[:, :_FEW].double()
+    distances = torch.cdist(few, few)
+    return bool((distances - distances[0]).norm() <= _UNEQUAL * distances.norm())
+
+
+def image_blocks(
+    inputs: Tensor, group: Group, kernel: Callable[[Tensor, Tensor], Tensor]
+) -> Tensor:
+    """Return k(x_i, s x_j) for every symmetry s, (symmetries, samples, samples).
+
+    The kernel matrix of all images, k(g x_i, h x_j), depends on the symmetry from g to h only, if
+    codes turn with their fields exactly. Where they do so only nearly, because a PCA found its
+    directions by iteration or cut a pair of equal ones apart, all images are averaged over: that
+    is again a kernel, and exactly symmetric.
+    """
+    table = products(group)
+
+    def row(first: int) -> Tensor:
+        return torch.stack([kernel(inputs[first], inputs[place]) for place in table[first]])
+
+    back = [group.index(symmetry.inverse) for symmetry in group]
+    blocks = row(0)
+    if float((blocks - blocks[back].mT).abs().max()) > _SKEW:
+        for first in range(1, len(group)):
+            blocks += row(first)
+        blocks /= len(group)
+    return 0.5 * (blocks + blocks[back].mT)
+
+
+def decompose(
+    blocks: Tensor, targets: Tensor, group: Group
+) -> list[tuple[Tensor, Tensor, Tensor, Tensor]]:
+    """Return eigenvalues, targets, eigenvectors and functions on the group, part by part.
+
+    The group's Fourier transform turns the kernel matrix of all images into one block
+    sum_s R(s) k(x_i, s x_j) per irreducible representation R, of d x samples rows, for each of its
+    d rows of functions: for the square four of one and one of two, instead of one of eight.
+    """
+    parts = []
+    for matrices, block in parts_of(blocks, group):
+        values, vectors = torch.linalg.eigh(block)
+        for basis in bases(matrices):
+            projected = vectors.mT @ transform(targets, basis)
+            parts.append((values.clamp_min(0), projected, vectors, basis))
+    return parts
+
+
+def parts_of(blocks: Tensor, group: Group) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield each irreducible representation and its block of the kernel matrix of all images."""
+    for matrices in irreducible(group):
+        matrices = matrices.to(blocks)
+        yield matrices, torch.einsum("scb,sij->cibj", matrices, blocks).flatten(2).flatten(0, 1)
+
+
+def bases(matrices: Tensor) -> list[Tensor]:
+    """Return the functions on the group (symmetries, d), one row of d after the other.
+
+    Squared traces add up to the number of symmetries if all rows are different functions, and to
+    twice as many if half of the rows have the functions of the others.
+    """
+    symmetries, size = matrices.shape[:2]
+    traces = float(matrices.diagonal(dim1=1, dim2=2).sum(1).square().sum())
+    rows = round(size * symmetries / traces)
+    return [math.sqrt(size / symmetries) * matrices[:, row] for row in range(rows)]
+
+
+def transform(values: Tensor, basis: Tensor) -> Tensor:
+    """Return sum_g basis[g] values[g] for each column of `basis`, one below the other."""
+    return torch.einsum("gb,gnq->bnq", basis, values).flatten(0, 1)
+
+
+def transform_back(values: Tensor, basis: Tensor) -> Tensor:
+    """Return what `transform` turns into values (columns x samples, outputs) of its range."""
+    return torch.einsum("gb,bnq->gnq", basis, values.unflatten(0, (basis.shape[1], -1)))

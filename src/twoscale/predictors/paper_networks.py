@@ -8,19 +8,10 @@ from torch import nn
 
 from twoscale.domain.space import Space
 from twoscale.networks import FNO2d, RefinementNet
-from twoscale.predictors.base import (
-    BatchSize,
-    Epochs,
-    EvaluationBatch,
-    LearningRate,
-    Objective,
-    Patience,
-    WeightDecay,
-)
-from twoscale.predictors.cost import PredictorCost, Probe
+from twoscale.predictors import schedule
+from twoscale.predictors.base import PredictorCost, Probe
 from twoscale.predictors.field_predictor import GPU_SPEED, FieldPredictor, field_network_work
 from twoscale.settings import whole
-from twoscale.training import Plan
 
 
 class FNO(FieldPredictor):
@@ -72,19 +63,19 @@ class FNO(FieldPredictor):
     def __init__(
         self,
         *,
-        objective: Objective = "vector",
+        objective: schedule.Objective = "vector",
         layers: Annotated[int, whole("Fourier layers", 1, 1000)] = 4,
         width: Annotated[
             int, whole("channels of the Fourier layers, or of an encoder's finest level")
         ] = 32,
         modes: Annotated[int, whole("Fourier modes kept per direction")] = 12,
         padding: Annotated[int, whole("nodes of padding at the far edges", 0)] = 8,
-        epochs: Epochs = 100,
-        batch_size: BatchSize = 16,
-        evaluation_batch: EvaluationBatch = 64,
-        learning_rate: LearningRate = 1e-3,
-        weight_decay: WeightDecay = 0.0,
-        patience: Patience = 5,
+        epochs: schedule.Epochs = 100,
+        batch_size: schedule.BatchSize = 16,
+        evaluation_batch: schedule.EvaluationBatch = 64,
+        learning_rate: schedule.LearningRate = 1e-3,
+        weight_decay: schedule.WeightDecay = 0.0,
+        patience: schedule.Patience = 5,
         early_stop: Annotated[
             int | None,
             whole(
@@ -94,17 +85,7 @@ class FNO(FieldPredictor):
             ),
         ] = 15,
     ) -> None:
-        plan = Plan(
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            patience=patience,
-            evaluation_batch=evaluation_batch,
-            early_stop=early_stop,
-            on_fields=True,
-            tuned=True,
-        )
+        plan = schedule.plan_of(locals(), on_fields=True, tuned=True)
         super().__init__(objective=objective, plan=plan)
         self.sizes = {"layers": layers, "width": width, "modes": modes, "padding": padding}
 
@@ -160,24 +141,15 @@ class Refinement(FieldPredictor):
     def __init__(
         self,
         *,
-        objective: Objective = "vector",
+        objective: schedule.Objective = "vector",
         channels: Annotated[int, whole("channels between the convolutions")] = 32,
-        epochs: Epochs = 25,
-        batch_size: BatchSize = 32,
-        learning_rate: LearningRate = 1e-3,
-        weight_decay: WeightDecay = 1e-4,
-        patience: Patience = 10,
+        epochs: schedule.Epochs = 25,
+        batch_size: schedule.BatchSize = 32,
+        learning_rate: schedule.LearningRate = 1e-3,
+        weight_decay: schedule.WeightDecay = 1e-4,
+        patience: schedule.Patience = 10,
     ) -> None:
-        plan = Plan(
-            epochs=epochs,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            patience=patience,
-            evaluation_batch=64,
-            on_fields=True,
-            tuned=True,
-        )
+        plan = schedule.plan_of(locals(), evaluation_batch=64, on_fields=True, tuned=True)
         super().__init__(objective=objective, plan=plan)
         self.channels = channels
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Self
 
 import torch
@@ -14,9 +14,9 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.source import chunk_length, slices
 from twoscale.math.ridge import geometric_mean
 from twoscale.math.series import FieldSeries, Parts, series_of, whole_numbers
-from twoscale.predictors.base import CodePredictor, Objective, load_weights
-from twoscale.predictors.cost import PredictorCost, Sizes
-from twoscale.predictors.symbol import SymbolFit, apply_symbol
+from twoscale.predictors import schedule
+from twoscale.predictors.base import CodePredictor, PredictorCost, Sizes, load_weights
+from twoscale.predictors.continuation import continue_symbol
 from twoscale.representation import Representation
 from twoscale.training import CodePairs
 
@@ -24,6 +24,8 @@ SERIES_SAMPLES = 100
 """Each series is fitted on at most so many fields, and judged on as many, to choose one."""
 _CHUNKS = 4  # to one of `chunk_length`: modes are in double precision, of inputs and outputs
 
+_RIDGE = 1e-10  # of each channel's energy in a mode
+_KNOWN = 1e-10  # of the mean square at a node; rounding of single precision is 1e-14
 _MODE_WORK = 6  # times a transform's products: in double precision, with passes over the modes
 
 
@@ -85,7 +87,7 @@ class SpectralFilter(CodePredictor):
     _input_unit: Tensor  # (channels, 1, 1)
     _output_unit: Tensor
 
-    def __init__(self, *, objective: Objective = "block-balanced") -> None:
+    def __init__(self, *, objective: schedule.Objective = "block-balanced") -> None:
         super().__init__(objective=objective)
         self.series: FieldSeries | None = None
         self._ends: tuple[Representation, ...] = ()  # a tuple, so that torch does not register them
@@ -230,3 +232,90 @@ def _apply_parts(symbol: Tensor, modes: Parts) -> Parts:
         apply_symbol(real, x) - apply_symbol(imaginary, y),
         apply_symbol(real, y) + apply_symbol(imaginary, x),
     )
+
+
+def apply_symbol(symbol: Tensor, inputs: Tensor) -> Tensor:
+    """Return the output modes (batch, channels out, rows, columns) of input modes.
+
+    symbol: (rows, columns, channels out, channels in).
+    """
+    return torch.einsum("rcoi,birc->borc", symbol, inputs)
+
+
+class SymbolFit:
+    """The least-squares symbol between batches of modes of inputs and outputs.
+
+    batches: pairs of coefficients (batch, channels, row modes, column modes) in double precision.
+    level: mean squares (field channels,) of the means that the inputs lack, at a node. Input
+    channels after these are parameters, which have all modes.
+
+    symbol: (row modes, column modes, channels out, channels in), real or complex.
+    variance: its squared standard errors, alike.
+    known: whether the inputs have a mode, (row modes, column modes, field channels).
+    """
+
+    def __init__(self, batches: Iterable[tuple[Tensor, Tensor]], level: Tensor) -> None:
+        count = 0
+        gram = cross = squares = torch.zeros(())
+        for x, y in batches:
+            gram = gram + _products(x, x)
+            cross = cross + _products(y, x)
+            squares = squares + y.abs().square().sum(0).permute(1, 2, 0)
+            count += len(x)
+        energy = gram.diagonal(dim1=-2, dim2=-1).real
+        inverse = _inverse(gram, energy)
+        self.symbol = cross @ inverse
+        explained = (self.symbol * cross.conj()).real.sum(-1)
+        rest = (squares - explained).clamp_min(0) / max(count - gram.shape[-1], 1)
+        self.variance = rest[..., None] * inverse.diagonal(dim1=-2, dim2=-1).real[..., None, :]
+        energy = energy[..., : len(level)] / count
+        self.known = energy > _KNOWN * (level + energy.mean((0, 1)))
+
+    def continued(self, waves: Tensor) -> tuple[Tensor, float, list[str]]:
+        """Return the symbol at all modes, the share of known ones, and the rules for the others.
+
+        waves: half waves (row modes, column modes, 2) of the modes.
+        """
+        symbol, rules = self.symbol.clone(), []
+        for channel in range(self.known.shape[-1]):
+            values, rule = continue_symbol(
+                waves,
+                _side_by_side(symbol[..., channel]),
+                self.variance[..., channel].repeat_interleave(1 + symbol.is_complex(), -1),
+                self.known[..., channel],
+            )
+            symbol[..., channel] = _whole(values, symbol)
+            rules.append(rule)
+        return symbol, float(self.known.double().mean()), rules
+
+
+def _products(x: Tensor, y: Tensor) -> Tensor:
+    """Return the sums over samples of x_i conj(y_j), (rows, columns, channels i, channels j).
+
+    Channel by channel: one product of matrices per mode would be several times slower.
+    """
+    sums = [(x * other.conj()).sum(0) for other in y.split(1, dim=1)]
+    return torch.stack(sums, -1).movedim(0, 2)
+
+
+def _inverse(gram: Tensor, energy: Tensor) -> Tensor:
+    """Return the inverse of Gram matrices (..., channels, channels), slightly regularised.
+
+    The ridge is relative to each channel's energy (..., channels): a weak channel keeps its part.
+    """
+    root = torch.where(energy > 0, energy, 1.0).sqrt()
+    scale = root[..., :, None] * root[..., None, :]
+    identity = torch.eye(energy.shape[-1], dtype=gram.dtype, device=gram.device)
+    return torch.linalg.inv(gram / scale + _RIDGE * identity) / scale
+
+
+def _side_by_side(values: Tensor) -> Tensor:
+    """Return the real and imaginary parts of numbers (..., n) side by side, (..., 2 n)."""
+    return torch.view_as_real(values).flatten(-2) if values.is_complex() else values
+
+
+def _whole(parts: Tensor, like: Tensor) -> Tensor:
+    """Undo `_side_by_side`."""
+    if not like.is_complex():
+        return parts
+    return torch.view_as_complex(parts.unflatten(-1, (-1, 2)).contiguous())

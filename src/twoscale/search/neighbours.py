@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from twoscale.predictors import get_predictor
-from twoscale.predictors.cost import PredictorCost
+from twoscale.predictors.base import PredictorCost
 from twoscale.representation.as_method import CODES
 from twoscale.search.advice import PERFECT
 from twoscale.search.space import (

@@ -15,7 +15,7 @@ from twoscale.methods.recipes import METHODS, defaults, resolve
 from twoscale.methods.roles import PROPOSED
 from twoscale.networks.cells import coarse_cut
 from twoscale.predictors import MLP, Affine, SpectralFilter, get_predictor, predictors
-from twoscale.predictors.cost import PredictorCost
+from twoscale.predictors.base import PredictorCost
 from twoscale.predictors.field_predictor import FieldPredictor
 from twoscale.representation.as_method import CodeGrowth
 
