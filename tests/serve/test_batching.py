@@ -12,14 +12,15 @@ from twoscale.serve.limits import Limits, Refusal
 WAIT = 30.0
 
 
-class Recorder:
-    """Work that doubles its argument, waits for a sign at first, and remembers its batches."""
+class Queue:
+    """A queue whose work doubles its argument, waits for a sign at first, and remembers batches."""
 
-    def __init__(self):
+    def __init__(self, limits=None):
+        self.batcher = Batcher(limits or Limits(batch_fields=4, queue=5))
         self.sizes = []
         self.started, self.go = Event(), Event()
 
-    def __call__(self, arguments):
+    def work(self, arguments):
         self.sizes.append(len(arguments[0]))
         self.started.set()
         assert self.go.wait(WAIT)
@@ -27,112 +28,103 @@ class Recorder:
             raise ValueError("negative")
         return (2 * arguments[0], arguments[0] + 1)
 
-    def call(self, *values, key="a"):
-        return QueuedCall(key, self, (torch.tensor(values),))
+    async def call(self, *values, key="a"):
+        result = await self.batcher.compute(QueuedCall(key, self.work, (torch.tensor(values),)))
+        return result[0].tolist()
+
+    async def begun(self, *values, key="a"):
+        """Return a task that has joined the queue."""
+        task = asyncio.create_task(self.call(*values, key=key))
+        await asyncio.sleep(0)
+        return task
+
+    async def busy(self):
+        """Return the task of a call once it is being computed."""
+        first = await self.begun(0.0)
+        assert await asyncio.to_thread(self.started.wait, WAIT)
+        return first
 
 
-@pytest.fixture
-def work():
-    return Recorder()
+def run(scenario, limits=None):
+    """Run what happens to a queue, and return the queue."""
+    queue = Queue(limits)
+
+    async def whole():
+        try:
+            await scenario(queue)
+        finally:
+            queue.go.set()
+            queue.batcher.stop()
+
+    asyncio.run(whole())
+    return queue
 
 
-@pytest.fixture
-def batcher(work):
-    made = Batcher(Limits(batch_fields=4, queue=5))
-    made.start()
-    yield made
-    work.go.set()
-    made.stop()
+def test_what_waits_becomes_one_batch():
+    async def scenario(queue):
+        tasks = [await queue.busy(), await queue.begun(1.0), await queue.begun(2.0, 3.0)]
+        tasks += [await queue.begun(4.0, key="b"), await queue.begun(5.0)]
+        queue.go.set()
+        assert await asyncio.gather(*tasks) == [[0.0], [2.0], [4.0, 6.0], [8.0], [10.0]]
+        assert queue.batcher.batches == 3
+
+    assert run(scenario).sizes == [1, 4, 1]  # three of a key together, the other key alone
 
 
-def busy(batcher, work):
-    """Submit a job and return its future once it is being computed."""
-    first = batcher.submit(work.call(0.0))
-    assert work.started.wait(WAIT)
-    return first
+def test_a_batch_has_a_most_number_of_fields():
+    async def scenario(queue):
+        tasks = [await queue.busy(), await queue.begun(1.0, 2.0, 3.0)]
+        tasks += [await queue.begun(1.0, 2.0, 3.0), await queue.begun(*range(9))]
+        queue.go.set()
+        assert [len(found) for found in await asyncio.gather(*tasks)] == [1, 3, 3, 9]
+
+    assert run(scenario).sizes == [1, 3, 3, 9]
 
 
-def doubled(future):
-    return future.result(WAIT)[0].tolist()
+def test_one_that_fails_harms_no_other():
+    async def scenario(queue):
+        tasks = [await queue.busy(), await queue.begun(1.0), await queue.begun(-1.0)]
+        queue.go.set()
+        _, good, bad = await asyncio.gather(*tasks, return_exceptions=True)
+        assert good == [2.0]
+        assert isinstance(bad, ValueError)
+
+    assert run(scenario).sizes == [1, 2, 1, 1]
 
 
-def test_what_waits_becomes_one_batch(batcher, work):
-    first = busy(batcher, work)
-    later = [batcher.submit(work.call(1.0)), batcher.submit(work.call(2.0, 3.0))]
-    other = batcher.submit(work.call(4.0, key="b"))
-    last = batcher.submit(work.call(5.0))
-    work.go.set()
-    assert [doubled(one) for one in (first, *later, other, last)] == [
-        [0.0],
-        [2.0],
-        [4.0, 6.0],
-        [8.0],
-        [10.0],
-    ]
-    assert last.result()[1].tolist() == [6.0]
-    assert work.sizes == [1, 4, 1]  # three of a key together, the other key alone
-    assert batcher.batches == 3
+def test_too_many_are_refused():
+    async def scenario(queue):
+        tasks = [await queue.busy(), *[await queue.begun(1.0) for _ in range(5)]]
+        with pytest.raises(Refusal, match="5 requests are waiting already") as refusal:
+            await queue.call(1.0)
+        assert (refusal.value.status, refusal.value.headers) == (503, {"Retry-After": "1"})
+        queue.go.set()
+        assert await asyncio.gather(*tasks) == [[0.0], *[[2.0]] * 5]
+
+    run(scenario)
 
 
-def test_a_batch_has_a_most_number_of_fields(batcher, work):
-    busy(batcher, work)
-    calls = [batcher.submit(work.call(1.0, 2.0, 3.0)) for _ in range(2)]
-    large = batcher.submit(work.call(*range(9)))
-    work.go.set()
-    assert [len(doubled(one)) for one in (*calls, large)] == [3, 3, 9]
-    assert work.sizes == [1, 3, 3, 9]
+def test_what_was_given_up_leaves_the_queue_and_is_not_computed():
+    async def scenario(queue):
+        await queue.busy()
+        given_up, kept = await queue.begun(1.0), await queue.begun(2.0)
+        given_up.cancel()
+        await asyncio.wait([given_up])
+        assert queue.batcher.waiting == 1
+        queue.go.set()
+        assert await kept == [4.0]
+
+    assert run(scenario).sizes == [1, 1]
 
 
-def test_one_that_fails_harms_no_other(batcher, work):
-    busy(batcher, work)
-    good, bad = batcher.submit(work.call(1.0)), batcher.submit(work.call(-1.0))
-    work.go.set()
-    assert doubled(good) == [2.0]
-    with pytest.raises(ValueError, match="negative"):
-        bad.result(WAIT)
-    assert work.sizes == [1, 2, 1, 1]
+def test_stopping_refuses_what_waits():
+    async def scenario(queue):
+        first, waiting = await queue.busy(), await queue.begun(1.0)
+        queue.go.set()
+        queue.batcher.stop()
+        assert await first == [0.0]
+        for refused in (waiting, queue.call(1.0)):
+            with pytest.raises(Refusal, match="shutting down"):
+                await refused
 
-
-def test_too_many_are_refused(batcher, work):
-    busy(batcher, work)
-    waiting = [batcher.submit(work.call(1.0)) for _ in range(5)]
-    with pytest.raises(Refusal, match="5 requests are waiting already") as refusal:
-        batcher.submit(work.call(1.0))
-    assert (refusal.value.status, refusal.value.headers) == (503, {"Retry-After": "1"})
-    work.go.set()
-    assert [doubled(one) for one in waiting] == [[2.0]] * 5
-
-
-def test_what_was_given_up_is_not_computed(batcher, work):
-    busy(batcher, work)
-    given_up, kept = batcher.submit(work.call(1.0)), batcher.submit(work.call(2.0))
-    assert given_up.cancel()
-    work.go.set()
-    assert doubled(kept) == [4.0]
-    assert work.sizes == [1, 1]
-
-
-def test_what_was_given_up_leaves_the_queue(batcher, work):
-    busy(batcher, work)
-    kept, given_up = work.call(1.0), work.call(2.0)
-    batcher.submit(kept)
-
-    async def give_up():
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(batcher.compute(given_up), 0.01)
-
-    asyncio.run(give_up())
-    assert batcher.waiting == 1
-
-
-def test_stopping_refuses_what_waits(work):
-    batcher = Batcher(Limits())
-    batcher.start()
-    first = busy(batcher, work)
-    waiting = batcher.submit(work.call(1.0))
-    work.go.set()
-    batcher.stop()
-    assert doubled(first) == [0.0]
-    assert waiting.exception(WAIT) is not None or doubled(waiting) == [2.0]
-    with pytest.raises(Refusal, match="shutting down"):
-        batcher.submit(work.call(1.0))
+    run(scenario, Limits())

@@ -1,14 +1,11 @@
-"""One thread that computes, and a queue in which requests that fit together become one batch."""
+"""A queue in which requests that fit together become one batch, and one thread that computes."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import Future
-from contextlib import suppress
-from dataclasses import dataclass, field
-from threading import Condition, Thread
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -28,7 +25,6 @@ class QueuedCall:
     key: Hashable
     work: Work
     arguments: Tensors  # each (samples, ...)
-    future: Future[Tensors] = field(default_factory=Future)
 
     @property
     def samples(self) -> int:
@@ -38,7 +34,8 @@ class QueuedCall:
 class Batcher:
     """Computes calls in one thread, as many of a kind at a time as are waiting.
 
-    It never waits for a batch to fill: while one batch is computed, the next one gathers.
+    It never waits for a batch to fill: while one batch is computed, the next one gathers. The queue
+    belongs to the event loop, so that it needs no lock.
 
     Attributes
     ----------
@@ -49,99 +46,87 @@ class Batcher:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.batches = 0
-        self._waiting: deque[QueuedCall] = deque()
-        self._changed = Condition()
+        self._waiting: dict[
+            QueuedCall, asyncio.Future[Tensors]
+        ] = {}  # in the order of their coming
+        self._thread = ThreadPoolExecutor(1, "twoscale-batches")
+        self._running: asyncio.Task[None] | None = None
         self._ends = False
-        self._thread = Thread(target=self._compute, name="twoscale-batches", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
 
     def stop(self) -> None:
         """End the thread once its batch is done; calls that still wait are refused."""
-        with self._changed:
-            self._ends = True
-            for call in self._waiting:
-                if call.future.set_running_or_notify_cancel():
-                    call.future.set_exception(_shutting_down())
-            self._waiting.clear()
-            self._changed.notify_all()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._ends = True
+        for result in self._waiting.values():
+            if not result.done():
+                result.set_exception(_shutting_down())
+        self._waiting.clear()
+        self._thread.shutdown()
 
     @property
     def waiting(self) -> int:
         """Return the number of calls in the queue."""
         return len(self._waiting)
 
-    def submit(self, call: QueuedCall) -> Future[Tensors]:
-        """Queue a call and return its future, or refuse it if too many wait."""
-        with self._changed:
-            if self._ends:
-                raise _shutting_down()
-            if len(self._waiting) >= self.limits.queue:
-                waiting = len(self._waiting)
-                raise Refusal(503, f"{waiting} requests are waiting already: ask again later")
-            self._waiting.append(call)
-            self._changed.notify_all()
-        return call.future
-
     async def compute(self, call: QueuedCall) -> Tensors:
-        """Return the results of a call; one that is given up leaves the queue."""
+        """Return the results of a call, or refuse it if too many wait.
+
+        A call that is given up leaves the queue, and nothing is computed for it.
+        """
+        if self._ends:
+            raise _shutting_down()
+        if self.waiting >= self.limits.queue:
+            raise Refusal(503, f"{self.waiting} requests are waiting already: ask again later")
+        result = self._waiting[call] = asyncio.get_running_loop().create_future()
+        if self._running is None:
+            self._running = asyncio.create_task(self._compute())
         try:
-            return await asyncio.wrap_future(self.submit(call))
-        except asyncio.CancelledError:
-            with self._changed, suppress(ValueError):
-                self._waiting.remove(call)
-            raise
+            return await result
+        finally:
+            self._waiting.pop(call, None)
 
-    def _compute(self) -> None:
-        while (calls := self._next_batch()) is not None:
-            if calls:
-                self.batches += 1
-                run_together(calls)
-
-    def _next_batch(self) -> list[QueuedCall] | None:
-        """Return the oldest call with later ones of its key, once there is one; None at the end."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._ends)
-            if self._ends:
-                return None
-            taken: list[QueuedCall] = []
-            left: list[QueuedCall] = []
-            samples = 0
-            for call in self._waiting:
-                fits = samples + call.samples <= self.limits.batch_fields
-                if not taken or (call.key == taken[0].key and fits):
-                    taken.append(call)
-                    samples += call.samples
+    async def _compute(self) -> None:
+        while self._waiting:
+            calls = self._next_batch()
+            futures = [self._waiting.pop(call) for call in calls]
+            self.batches += 1
+            loop = asyncio.get_running_loop()
+            results = await loop.run_in_executor(self._thread, run_together, calls)
+            for future, result in zip(futures, results, strict=True):
+                if future.done():  # given up
+                    continue
+                if isinstance(result, Exception):
+                    future.set_exception(result)
                 else:
-                    left.append(call)
-            self._waiting = deque(left)
-        # A request that was given up is cancelled, and nothing is computed for it.
-        return [call for call in taken if call.future.set_running_or_notify_cancel()]
+                    future.set_result(result)
+        self._running = None
+
+    def _next_batch(self) -> list[QueuedCall]:
+        """Return the oldest call with later ones of its key."""
+        first, *others = self._waiting
+        taken, samples = [first], first.samples
+        for call in others:
+            if call.key == first.key and samples + call.samples <= self.limits.batch_fields:
+                taken.append(call)
+                samples += call.samples
+        return taken
 
 
 def _shutting_down() -> Refusal:
     return Refusal(503, "the server is shutting down: ask again when it is back")
 
 
-def run_together(calls: Sequence[QueuedCall]) -> None:
-    """Compute calls of one key as one batch; if that fails, each alone: one harms no other."""
+def run_together(calls: Sequence[QueuedCall]) -> list[Tensors | Exception]:
+    """Return the results of calls of one key, computed as one batch.
+
+    If that fails, each is computed alone, so that one harms no other.
+    """
     try:
         columns = zip(*(call.arguments for call in calls), strict=True)
         stacked = tuple(torch.cat(column) if len(calls) > 1 else column[0] for column in columns)
         samples = [call.samples for call in calls]
-        results = zip(*(one.split(samples) for one in calls[0].work(stacked)), strict=True)
+        return [*zip(*(whole.split(samples) for whole in calls[0].work(stacked)), strict=True)]
     except Exception as error:
-        if len(calls) > 1:
-            LOGGER.warning(
-                "a batch of %d requests failed, each is tried alone: %s", len(calls), error
-            )
-            for call in calls:
-                run_together([call])
-        else:
-            calls[0].future.set_exception(error)
-        return
-    for call, result in zip(calls, results, strict=True):
-        call.future.set_result(result)
+        if len(calls) == 1:
+            return [error]
+        LOGGER.warning("a batch of %d requests failed, each is tried alone: %s", len(calls), error)
+        return [result for call in calls for result in run_together([call])]

@@ -48,22 +48,16 @@ class HttpService:
         self.pending = PendingMemory(limits)
         self.routes: list[Route] = []
 
-    def start(self) -> None:
-        """Start what the endpoints need; nothing by default."""
-
     def stop(self) -> None:
-        """Stop it."""
+        """Stop what the endpoints need; nothing by default."""
 
     def application(self, hosts: frozenset[str] | None = None) -> Starlette:
         """Return the application; `hosts` is what the header Host may be, None for anything."""
 
         @asynccontextmanager
         async def lifespan(app: Starlette) -> AsyncIterator[None]:
-            self.start()
-            try:
-                yield
-            finally:
-                self.stop()
+            yield
+            self.stop()
 
         async def refused(request: Request, error: Exception) -> Response:
             return self.refused(request, error)

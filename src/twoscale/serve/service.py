@@ -73,9 +73,6 @@ class ModelService(HttpService):
         self.routes.append(self.post("/predict", self._predict))
         self.routes += [self.post(f"/{name}", call) for name, call in vectors.items()]
 
-    def start(self) -> None:
-        self.batcher.start()
-
     def stop(self) -> None:
         self.batcher.stop()
 
