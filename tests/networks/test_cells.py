@@ -3,7 +3,14 @@ import torch
 from torch.nn import functional
 
 from twoscale import TwoscaleError
-from twoscale.networks.cells import Axis, coarse_cut, divide, from_cells, to_cells, usual_cut
+from twoscale.networks.field_encoder import (
+    CellAxis,
+    coarse_cut,
+    divide,
+    from_cells,
+    to_cells,
+    usual_cut,
+)
 
 USUAL_CUTS = {1: 1, 4: 1, 7: 1, 8: 2, 16: 2, 32: 2, 64: 2, 127: 4, 128: 4, 129: 4, 255: 8, 256: 8}
 USUAL_CUTS |= {257: 8, 511: 16, 512: 16, 1023: 32, 1024: 32}
@@ -42,20 +49,20 @@ def test_periodic_axes_are_exact_or_as_ordinary_ones():
 
 
 def test_periodic_axes_are_cut_where_their_nodes_fill_whole_cells():
-    assert axis(64, periodic=True) == Axis(2, 32, 3)
-    assert axis(30, periodic=True) == Axis(3, 10, 1)
-    assert axis(100, periodic=True) == Axis(5, 20, 2)
-    assert axis(17, periodic=True) == Axis(1, 17, 0)
-    assert axis(30, 5, periodic=True) == Axis(5, 6, 0)
+    assert axis(64, periodic=True) == CellAxis(2, 32, 3)
+    assert axis(30, periodic=True) == CellAxis(3, 10, 1)
+    assert axis(100, periodic=True) == CellAxis(5, 20, 2)
+    assert axis(17, periodic=True) == CellAxis(1, 17, 0)
+    assert axis(30, 5, periodic=True) == CellAxis(5, 6, 0)
 
 
 def test_large_primes_are_filled_up_even_if_periodic():
-    assert axis(421, periodic=True) == axis(421) == Axis(16, 28, 2)
+    assert axis(421, periodic=True) == axis(421) == CellAxis(16, 28, 2)
 
 
 def test_a_cut_never_exceeds_its_side():
-    assert axis(1, 8) == Axis(1, 1, 0)
-    assert axis(3, 8, periodic=True) == Axis(3, 1, 0)
+    assert axis(1, 8) == CellAxis(1, 1, 0)
+    assert axis(3, 8, periodic=True) == CellAxis(3, 1, 0)
 
 
 def test_cells_of_no_nodes_are_refused():

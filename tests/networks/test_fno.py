@@ -5,7 +5,7 @@ from torch.nn import functional
 
 from twoscale import TwoscaleError
 from twoscale.networks import FNO2d, FourierConvolution, count_parameters
-from twoscale.networks.fourier import Pointwise, usable_modes
+from twoscale.networks.fno import Pointwise, usable_modes
 
 
 class Spectral:

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from twoscale.networks import resample
-from twoscale.networks.resample import interpolate_cubic
+from twoscale.networks.field_map import interpolate_cubic
 
 ALONG_ROWS, ALONG_BOTH = (True, False), (True, True)
 

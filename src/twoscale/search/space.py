@@ -13,7 +13,7 @@ from twoscale.domain.symmetries import symmetry_group
 from twoscale.errors import TwoscaleError
 from twoscale.methods.recipes import METHODS, defaults, resolve
 from twoscale.methods.roles import PROPOSED
-from twoscale.networks.cells import coarse_cut
+from twoscale.networks.field_encoder import coarse_cut
 from twoscale.predictors import MLP, Affine, SpectralFilter, get_predictor, predictors
 from twoscale.predictors.base import PredictorCost
 from twoscale.predictors.field_predictor import FieldPredictor

@@ -7,7 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from twoscale.math.pca import OVERSAMPLING, POWER_ITERATIONS, RANK_GROWTH
-from twoscale.networks.cells import usual_cut
+from twoscale.networks.field_encoder import usual_cut
 from twoscale.predictors.base import EIGEN, Sizes
 from twoscale.search.space import Candidate, SearchSpace
 from twoscale.search.trials import Search, Trial

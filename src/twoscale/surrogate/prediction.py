@@ -19,7 +19,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.arrays import is_labelled
 from twoscale.fields.samples import as_parameters, four_axes, read_shape, users_rank
 from twoscale.fields.source import chunk_length, slices, with_channels
-from twoscale.networks.resample import interpolate_cubic, resample
+from twoscale.networks.field_map import interpolate_cubic, resample
 from twoscale.runtime.cuda_graphs import replayed
 from twoscale.runtime.progress import Progress
 
