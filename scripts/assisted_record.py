@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from records import write_record
 from torch import Tensor
 
 from twoscale import Darcy, Surrogate
-from twoscale.files import write_json
 from twoscale.math.measures import Batch, relative_errors
 from twoscale.problems.darcy_fno import DarcyFNO
 from twoscale.runtime.timing import now
-from twoscale.surrogate.artifact import environment
 from twoscale.surrogate.options import resolve_device
 
 TEST_SEED = 2  # of the study `leaderboard`
@@ -101,13 +100,11 @@ def main() -> None:
     given = parser.parse_args()
     device = resolve_device(given.device)
     record = {
-        "command": f"python scripts/assisted_record.py --size {given.size}",
         "size": asdict(SIZES[given.size]),
         "settings": _SETTINGS,
         **measure(SIZES[given.size], device),
-        "environment": environment(device),
     }
-    write_json(given.out, record)
+    write_record(given.out, record, device=device)
 
 
 if __name__ == "__main__":

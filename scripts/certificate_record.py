@@ -9,7 +9,6 @@ errors of 1e-12 are known too. Nothing of the library is used for them.
 from __future__ import annotations
 
 import argparse
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,11 +18,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
-import torch
+from records import write_record
 
 from twoscale import Certificate, Darcy, Poisson, Problem, certify
-from twoscale.files import write_json
-from twoscale.surrogate.artifact import environment
 
 CONTRASTS = (3, 10, 100, 1000)
 MEDIA = ("two-phase", "smooth", "rough")
@@ -248,7 +245,6 @@ def measure(pairs: int, seed: int) -> dict[str, Any]:
             str(contrast): _summary(np.stack(found, 1))
             for contrast, found in sorted(ratios.items())
         },
-        "environment": environment(torch.device("cpu")),
     }
 
 
@@ -276,11 +272,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    command = f"--pairs {given.pairs} --seed {given.seed} --out {given.out}"
-    record = {"command": f"python scripts/certificate_record.py {command}"}
-    record |= measure(given.pairs, given.seed)
-    write_json(given.out, record)
-    print(json.dumps(record, indent=1))
+    write_record(given.out, measure(given.pairs, given.seed), show=True)
 
 
 if __name__ == "__main__":

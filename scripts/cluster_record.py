@@ -31,17 +31,16 @@ from threading import Timer
 from typing import Any
 
 import torch
+from records import write_record
 
 from twoscale import PatchPCA, Poisson
 from twoscale.cluster import DaskWorkers, connected
 from twoscale.data import Dataset, generate
 from twoscale.fields.source import chunk_length, range_length, slices
 from twoscale.fields.workers import THREADS, Workers
-from twoscale.files import write_json
 from twoscale.run import fit_run
 from twoscale.runtime.memory import peak_memory
 from twoscale.runtime.timing import now
-from twoscale.surrogate.artifact import environment
 
 SIDE, PATCHES = 256, (16, 16)
 WAVES = 24  # along an axis
@@ -286,12 +285,7 @@ def main() -> None:
         with two_hosts() as (first, second):  # this command again, on the first host
             again = [sys.executable, *sys.argv, "--other-host", second]
             sys.exit(subprocess.run([*first.split(), *again]).returncode)
-    asked = " ".join(sys.argv[1 : sys.argv.index("--out")])
-    record: dict[str, Any] = {
-        "command": f"python scripts/cluster_record.py {asked}",
-        "nodes_per_side": SIDE,
-        "patches": list(PATCHES),
-    }
+    record: dict[str, Any] = {"nodes_per_side": SIDE, "patches": list(PATCHES)}
     if "bytes" in given.parts:
         hosts = ["", given.other_host] if given.two_hosts else [""]
         record["two_hosts" if given.two_hosts else "bytes"] = same_bytes(given.samples, hosts)
@@ -299,8 +293,7 @@ def main() -> None:
         record["workers"] = by_workers(given.gigabytes)
     if "large" in given.parts:
         record["large"] = by_size(given.gigabytes)
-    record["environment"] = environment(torch.device("cpu"))
-    write_json(given.out, record)
+    write_record(given.out, record)
 
 
 if __name__ == "__main__":

@@ -17,12 +17,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import torch
+from records import write_record
 
 from twoscale import Poisson
 from twoscale.data import generate
-from twoscale.files import write_json
-from twoscale.surrogate.artifact import environment
 
 FITS = {
     "fno": {"method": "fno", "width": 16, "modes": 8, "batch_size": 15},
@@ -95,14 +93,12 @@ def main() -> None:
             fits[title] = compare(data, Path(name) / str(place), chosen)
             print(title, fits[title], flush=True)
     record = {
-        "command": "python scripts/distributed_record.py",
         "problem": f"Poisson {given.resolution}², {given.samples} samples",
         "cores": os.cpu_count(),
         "threads_per_process": 1,
         "fits": fits,
-        "environment": environment(torch.device("cpu")),
     }
-    write_json(given.out, record)
+    write_record(given.out, record)
 
 
 if __name__ == "__main__":

@@ -13,16 +13,14 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-import torch
 from playwright.sync_api import sync_playwright
+from records import write_record
 
 from twoscale import Darcy, Grid, Poisson
 from twoscale.data import generate
 from twoscale.explore.page import write_page
 from twoscale.explore.tensors import ArrayPacker
-from twoscale.files import write_json
 from twoscale.run import fit_run
-from twoscale.surrogate.artifact import environment
 
 SIDE, SAMPLES, SECONDS, REPEATS = 128, 1800, 4, 3
 
@@ -95,15 +93,13 @@ def main(out: Path) -> None:
         page = write_page([run], place / "page.html")
         found = measure(page.path)
     record = {
-        "command": f"python scripts/explore_speed.py {out.as_posix()}",
         "page": f"Poisson {SIDE}x{SIDE}, two-scale, affine, {SAMPLES} samples",
         "bytes": page.bytes,
         **found,
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 1),
-        "environment": environment(torch.device("cpu")),
     }
-    write_json(out, record)
+    write_record(out, record)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from twoscale.files import write_json
+from records import write_record
 
 DATA = "p128.zarr"
 COMMANDS = {
@@ -44,8 +44,7 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         measured = {name: measure(command, folder) for name, command in COMMANDS.items()}
     record = {
-        "command": "python scripts/footprint.py results/footprint.json",
-        "device": f"cpu, {os.cpu_count()} cores",
+        "cores": os.cpu_count(),
         "commands": {name: {"run": COMMANDS[name], **measured[name]} for name in COMMANDS},
     }
-    write_json(Path(sys.argv[1]), record)
+    write_record(Path(sys.argv[1]), record)

@@ -17,10 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from twoscale.files import write_json
-from twoscale.surrogate.artifact import environment
+from records import write_record
 
 
 def command(folder: Path, out: str, epochs: int) -> list[str]:
@@ -84,7 +81,6 @@ def measure(epochs: int, kills: int, seed: int) -> dict[str, Any]:
             "largest_share_lost": max(lost) / whole,
             "same_weights": same,
             "leftovers": left,
-            "environment": environment(torch.device("cpu")),
         }
 
 
@@ -95,9 +91,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    record = measure(given.epochs, given.kills, given.seed)
-    write_json(given.out, record)
-    print(json.dumps({key: record[key] for key in record if key != "environment"}, indent=1))
+    write_record(given.out, measure(given.epochs, given.kills, given.seed), show=True)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ from tempfile import TemporaryDirectory
 from threading import Timer
 from typing import Any
 
-import torch
 from cluster_record import weights_digest
 from distributed import Client
 from launchers import (
@@ -43,10 +42,9 @@ from launchers import (
     slurm_cluster,
     ssh_cluster,
 )
+from records import write_record
 
-from twoscale.files import write_json
 from twoscale.runtime.timing import now
-from twoscale.surrogate.artifact import environment
 
 _FIT = ["--method", "two-scale", "--set", "epochs=2", "--device", "cpu"]
 _NODES = 64
@@ -260,7 +258,6 @@ def record(site: Site, samples: int) -> dict[str, Any]:
     if importlib.util.find_spec("dask_kubernetes"):
         found["Kubernetes, the manifest"]["commands_that_are_gone"] = missing_commands()
     return {
-        "command": "python scripts/launchers_record.py",
         "samples": samples,
         "nodes_per_side": _NODES,
         "versions": versions(),
@@ -268,7 +265,6 @@ def record(site: Site, samples: int) -> dict[str, Any]:
         "same_weights": bool(tried) and all(row["same_weights"] for row in tried),
         "in_process": here,
         "launchers": found,
-        "environment": environment(torch.device("cpu")),
     }
 
 
@@ -283,7 +279,7 @@ def main() -> None:
             sys.exit(isolated(Path(folder), [sys.executable, *sys.argv]))
     site = Site(given.inside)
     site.enter()
-    write_json(given.out, record(site, given.samples))
+    write_record(given.out, record(site, given.samples))
 
 
 if __name__ == "__main__":

@@ -21,11 +21,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import torch
+from records import write_record
 
 from twoscale.data import Dataset
-from twoscale.files import write_json
-from twoscale.surrogate.artifact import environment
 
 LONG = "long codes"
 LONG_CODES = "--set input_variance=0.999 --set coarse_components=40 --set residual_variance=0.9995"
@@ -120,9 +118,8 @@ def main() -> None:
             measure(given.resolution, count, given.memory, given.fits) for count in given.samples
         ],
         "remark": given.remark,
-        "environment": environment(torch.device("cpu")),
     }
-    write_json(given.out, record)
+    write_record(given.out, record)
 
 
 if __name__ == "__main__":

@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from records import write_record
 from torch import Tensor
 
 from twoscale import Darcy, Surrogate, certify, polish
-from twoscale.files import write_json
 from twoscale.math.measures import Batch, relative_errors
 from twoscale.runtime.timing import now
-from twoscale.surrogate.artifact import environment
 from twoscale.surrogate.options import resolve_device
 
 STEPS = 3
@@ -129,13 +128,11 @@ def main() -> None:
     device = resolve_device(given.device)
     found = measure(SIZES[given.size], device)
     record = {
-        "command": f"python scripts/polish_record.py --size {given.size}",
         "size": asdict(SIZES[given.size]),
         "tolerance": TOLERANCE,
         **found,
-        "environment": environment(device),
     }
-    write_json(given.out, record)
+    write_record(given.out, record, device=device)
     for name in ("prediction", "certificate", "three_steps", "to_tolerance"):
         print(name, found[name], flush=True)
 

@@ -24,16 +24,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from faults.google_storage import google_storage
 from faults.storage import Storage, s3_storage
+from records import write_record
 
-from twoscale.files import write_json
 from twoscale.runtime.timing import now
-from twoscale.surrogate.artifact import environment
 
 SERVERS = {"s3": s3_storage, "gs": google_storage}
 PATIENCE = 5.0  # seconds that the client waits, here instead of 30
@@ -183,7 +181,6 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
             "same_objects": same_objects(server, folder / "poisson.zarr"),
             **compared(folder),
             "leftovers": [key for key in server.objects() if ".twoscale-work" in key],
-            "environment": environment(torch.device("cpu")),
         }
 
 
@@ -214,9 +211,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    record = measure(given)
-    write_json(given.out, record)
-    print(json.dumps({key: record[key] for key in record if key != "environment"}, indent=1))
+    write_record(given.out, measure(given), show=True)
 
 
 if __name__ == "__main__":

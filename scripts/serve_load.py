@@ -25,11 +25,9 @@ from urllib.parse import urlsplit
 import httpx
 import numpy as np
 import psutil
-import torch
+from records import write_record
 
 from twoscale import Grid, Poisson, Surrogate
-from twoscale.files import write_json
-from twoscale.surrogate.artifact import environment
 
 KINDS = ("npy", "json", "umbridge")
 POOL = 64  # inputs that requests are made of
@@ -200,7 +198,6 @@ def _record(
         "batches_with_warm_up": queue["batches"],
         "exit_status": status,
         "grid": f"{SIDE}x{SIDE}",
-        "environment": environment(torch.device("cpu")),
     }
 
 
@@ -210,11 +207,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    command = f"--clients {given.clients} --seconds {given.seconds:g} --out {given.out}"
-    record = {"command": f"python scripts/serve_load.py {command}"}
-    record |= measure(given.clients, given.seconds)
-    write_json(given.out, record)
-    print(json.dumps(record, indent=1))
+    write_record(given.out, measure(given.clients, given.seconds), show=True)
 
 
 if __name__ == "__main__":

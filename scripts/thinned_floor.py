@@ -25,13 +25,12 @@ import numpy as np
 import scipy.fft
 import scipy.linalg
 import torch
+from records import write_record
 from scipy.special import log_ndtr, ndtri_exp
 
 from twoscale import Grid
-from twoscale.files import write_json
 from twoscale.problems.darcy_fno import DarcyFNO, thinned
 from twoscale.problems.random_field import GaussianRandomField
-from twoscale.surrogate.artifact import environment
 
 SEED = 2  # of the test fields of the study `leaderboard`
 Array = np.ndarray
@@ -155,13 +154,11 @@ def main() -> None:
     given = parser.parse_args()
     found = measure(given.samples, given.sweeps, given.side)
     record = {
-        "command": "python scripts/thinned_floor.py",
         "samples": given.samples,
         "nodes_per_side": given.side,
         "relative_l2": found,
-        "environment": environment(torch.device("cpu")),
     }
-    write_json(given.out, record)
+    write_record(given.out, record)
 
 
 if __name__ == "__main__":

@@ -16,16 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from records import write_record
 from torch import Tensor
 
 from twoscale import Darcy, NavierStokes, Poisson, Problem, Surrogate
 from twoscale.fields.pairs import Pairs, SplitData
 from twoscale.fields.samples import as_samples
 from twoscale.fields.source import slices
-from twoscale.files import write_json
 from twoscale.problems.random_field import GaussianRandomField
 from twoscale.runtime.timing import now
-from twoscale.surrogate.artifact import environment
 from twoscale.surrogate.options import resolve_device
 from twoscale.trust import LEVEL, Coverage
 from twoscale.trust.band import relative_to_prediction
@@ -288,12 +287,10 @@ def main() -> None:
     device = resolve_device(given.device)
     for found in measure(SIZES[given.size], device):
         record = {
-            "command": f"python scripts/trust_record.py --size {given.size}",
             "size": asdict(SIZES[given.size]),
             **found,
-            "environment": environment(device),
         }
-        write_json(given.out, record)
+        write_record(given.out, record, device=device)
 
 
 if __name__ == "__main__":

@@ -25,9 +25,9 @@ from twoscale_lab.study.folder import StudyFolder
 from twoscale_lab.study.leaderboard.board import HEADINGS, NOTE, Standing, table_rows
 from twoscale_lab.study.leaderboard.board import summary as standings_summary
 from twoscale_lab.study.paper.comparison import ComparedValue, agreement, by_study
-from twoscale_lab.study.planning import Plan, make_plan
+from twoscale_lab.study.planning import StudyPlan, make_plan
 from twoscale_lab.study.quantities import values_by_seed
-from twoscale_lab.study.runner import Outcome
+from twoscale_lab.study.runner import StudyOutcome
 from twoscale_lab.study.statistics import spread
 from twoscale_lab.study.worker import planned
 
@@ -117,7 +117,7 @@ def show_standings(found: list[Standing]) -> None:
     say(standings_summary(found))
 
 
-def show_outcomes(outcomes: Mapping[str, Outcome], *, json: bool) -> None:
+def show_outcomes(outcomes: Mapping[str, StudyOutcome], *, json: bool) -> None:
     """Print what came out of each study."""
     if json:
         print_json({name: _summary(outcome) for name, outcome in outcomes.items()})
@@ -160,7 +160,7 @@ def _number(value: float | None, deviation: float | None, mark: str = "±") -> s
     return f"{value:.4g}" + ("" if deviation is None else f" {mark} {deviation:.2g}")
 
 
-def _show(name: str, outcome: Outcome) -> None:
+def _show(name: str, outcome: StudyOutcome) -> None:
     """Print one row per case: its seeds, errors and time."""
     gathered: dict[str, list[dict[str, Any]]] = {}
     for cell in outcome.record["cells"]:
@@ -188,7 +188,7 @@ def _spread(values: Iterable[float]) -> str:
     return _number(found.mean, found.deviation)
 
 
-def _summary(outcome: Outcome) -> dict[str, Any]:
+def _summary(outcome: StudyOutcome) -> dict[str, Any]:
     return {
         "record": str(outcome.path),
         "ran": sum(len(group.cells) for group in outcome.plan.groups),
@@ -245,7 +245,7 @@ def write_plan(
     say(f"{name}: {len(pending)} unfinished cells in {file}")
 
 
-def _plan(plan: Plan, folder: StudyFolder, shared: int) -> dict[str, Any]:
+def _plan(plan: StudyPlan, folder: StudyFolder, shared: int) -> dict[str, Any]:
     done = {cell.key for cell in plan.done}
     cases: dict[str, dict[str, list[int]]] = {}
     for cell in plan.cells:

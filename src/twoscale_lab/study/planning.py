@@ -1,4 +1,4 @@
-"""Plan a study: which cells are left to run, and in which order."""
+"""StudyPlan a study: which cells are left to run, and in which order."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyPlan:
     """The cells asked for, which of them are finished, and the groups that are to be run.
 
     Groups may hold cells that were not asked for: the base of a cell that is fine-tuned, and all
@@ -68,7 +68,7 @@ def make_plan(
     *,
     others: Iterable[Cell] = (),
     alone: Collection[str] = (),
-) -> Plan:
+) -> StudyPlan:
     """Return the plan that finishes these cells in a folder.
 
     To fine-tune a base whose run folder is gone, the base is fitted again. Then everything that
@@ -86,7 +86,7 @@ def make_plan(
     done = [cell for cell in unique.values() if cell.key not in todo]
     groups = _groups(todo.values(), alone)
     names = {group.name for group in _groups(done, alone)} - {group.name for group in groups}
-    return Plan(list(unique.values()), done, groups, frozenset(names))
+    return StudyPlan(list(unique.values()), done, groups, frozenset(names))
 
 
 def _groups(cells: Iterable[Cell], alone: Collection[str]) -> list[Group]:

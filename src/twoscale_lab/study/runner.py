@@ -23,15 +23,15 @@ from twoscale_lab.study.folder import StudyFolder, StudyRecord, read_record
 from twoscale_lab.study.groups import run_group, wait_for_lock
 from twoscale_lab.study.logs import TimeLeft
 from twoscale_lab.study.on_workers import run_groups
-from twoscale_lab.study.planning import Group, Plan, make_plan
+from twoscale_lab.study.planning import Group, StudyPlan, make_plan
 from twoscale_lab.study.samples import write_fields
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StudyOutcome:
     """What running a study did: the plan it began with, its record, and the cells that failed."""
 
-    plan: Plan
+    plan: StudyPlan
     record: dict[str, Any]
     path: Path
 
@@ -41,7 +41,7 @@ class Outcome:
         return [entry for entry in self.record["failed"] if entry["key"] in keys]
 
 
-def run_study(study: Study, out: str | Path, **options: Any) -> Outcome:
+def run_study(study: Study, out: str | Path, **options: Any) -> StudyOutcome:
     """Run the unfinished cells of one study; see `run_studies`."""
     return run_studies([study], out, **options)[study.name]
 
@@ -57,7 +57,7 @@ def run_studies(
     resume: bool = True,
     workers: Tasks | None = None,
     progress: Progress | None = None,
-) -> dict[str, Outcome]:
+) -> dict[str, StudyOutcome]:
     """Run the unfinished cells of several studies together, and write their records.
 
     `seeds` replaces the studies' own seeds; `only` names the methods to run. A cell that fails is
@@ -95,7 +95,7 @@ def run_studies(
                 device=chosen,
             )
         return {
-            study.name: Outcome(plan, record.write(), record.file)
+            study.name: StudyOutcome(plan, record.write(), record.file)
             for study, record, plan in zip(scaled, records, plans, strict=True)
         }
 
@@ -127,7 +127,7 @@ class _Runner:
     progress: Progress
     datasets: OpenDatasets
 
-    def run(self, plan: Plan, workers_device: str, workers: Tasks | None) -> None:
+    def run(self, plan: StudyPlan, workers_device: str, workers: Tasks | None) -> None:
         """Run a plan's groups, here or as tasks of workers; write the records after each.
 
         For workers the device "auto" is what each of them has.
@@ -145,7 +145,7 @@ class _Runner:
             done += len(group.cells)
             self.progress("cells", done, total, clock.remark() if done < total else "")
 
-    def discard_checkpoints(self, plan: Plan, *, resume: bool) -> None:
+    def discard_checkpoints(self, plan: StudyPlan, *, resume: bool) -> None:
         """Remove what is left of groups that are finished; without `resume`, all there is."""
         for name in plan.finished:
             discard(self.folder.group(name))
@@ -155,7 +155,7 @@ class _Runner:
                 for cell in group.cells:  # fine-tunings and searches
                     discard(self.folder.cell(cell))
 
-    def _here(self, plan: Plan) -> Iterator[Group]:
+    def _here(self, plan: StudyPlan) -> Iterator[Group]:
         """Yield the groups of a plan once they have run in this process."""
         for group in plan.groups:
             try:
@@ -171,7 +171,7 @@ class _Runner:
                 self._write()
             yield group
 
-    def _there(self, plan: Plan, device: str, workers: Tasks) -> Iterator[Group]:
+    def _there(self, plan: StudyPlan, device: str, workers: Tasks) -> Iterator[Group]:
         """Yield the groups of a plan once workers have run them; datasets are made here."""
         for data in dict.fromkeys(one for g in plan.groups for one in (g.data, *g.tests)):
             with suppress(TwoscaleError):  # the cells that need it say what is wrong

@@ -8,7 +8,6 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from twoscale.errors import TwoscaleError
 from twoscale.report.axes import GREY, chart_style, log_axis, new_figure, shared_legend
@@ -39,6 +38,16 @@ _LOOKS = dict(
     )
 )
 _OTHER_LOOK = (GREY, "h")
+_HOLLOW: dict[str, Any] = {
+    "color": GREY,
+    "marker": "o",
+    "linestyle": "none",
+    "markersize": 6.0,
+    "markerfacecolor": "white",
+    "markeredgewidth": 1.1,
+    "zorder": 2.5,
+    "label": "published by others",
+}
 _LARGE = {"*": 13.0}  # markers that look smaller than others
 _SIZE = 7.5
 _WIDTH, _ROW = 4.8, 0.62  # inches: fits a phone
@@ -101,7 +110,6 @@ def standings_chart(standings: Sequence[Standing]) -> Figure:
     for border in range(1, len(standings)):
         axis.axhline(border - 0.5, color="#e4e7eb", linewidth=0.7)
     axis.set_xlabel("error (%)")
-    _legend_entries(axis, standings)
     shared_legend(figure, [axis])
     return figure
 
@@ -126,7 +134,7 @@ def _others(axis: Axes, row: int, one: Standing, *, letter: float) -> None:
     place = row - _LINE
     for close in _with_one_label(published, letter):
         errors = [100 * other.error for other in close]
-        axis.plot(errors, [place] * len(errors), **_hollow())
+        axis.plot(errors, [place] * len(errors), **_HOLLOW)
         axis.annotate(
             _names(close),
             (exp(_middle(close)), place),
@@ -187,20 +195,6 @@ def _ours(axis: Axes, row: int, one: Standing) -> None:
             markersize=_LARGE.get(marker, _SIZE),
             markeredgecolor="white",
             markeredgewidth=0.6,
+            label=name,
             zorder=4 if name == one.best else 3,
         )
-
-
-def _hollow() -> dict[str, Any]:
-    look = {"color": GREY, "marker": "o", "linestyle": "none", "markersize": 6.0}
-    return look | {"markerfacecolor": "white", "markeredgewidth": 1.1, "zorder": 2.5}
-
-
-def _legend_entries(axis: Axes, standings: Sequence[Standing]) -> None:
-    """Add invisible lines that the legend shows: others, and our methods that were measured."""
-    measured = {name for one in standings for name in one.ours}
-    axis.add_line(Line2D([], [], label="published by others", **_hollow()))
-    for name, (colour, marker) in _LOOKS.items():
-        if name in measured:
-            look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "none"}
-            axis.add_line(Line2D([], [], markersize=_SIZE, label=name, **look))

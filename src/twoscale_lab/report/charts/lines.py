@@ -19,6 +19,7 @@ from twoscale_lab.report.charts.values import (
     CaseValues,
     Chart,
     changes,
+    draw_rows,
     measured,
     require_any,
 )
@@ -94,23 +95,17 @@ def _lines(
     for curve in found:
         own = style[curve.cases[0].id]
         rows = [table.row(case, name) for case in curve.cases]
-        means, below = (np.array([getattr(row, k) for row in rows]) for k in ("value", "below"))
-        above = np.array([row.deviation or 0.0 for row in rows])
-        drawn += [*means, *(() if dashed else (*(means - below), *(means + above)))]
+        for row in rows:
+            drawn += [row.value] if dashed else [row.value - row.below, sum(row.point)]
         at = _positions(found, curve, x)
-        shares = [k for k, row in enumerate(rows) if row.shared]
-        axis.plot([at[k] for k in shares], means[shares], mfc="white", zorder=3, **own.dots)
+        shares = [(where, row.value) for where, row in zip(at, rows, strict=True) if row.shared]
+        across, up = zip(*shares, strict=True) if shares else ((), ())
+        axis.plot(across, up, mfc="white", zorder=3, **own.dots)
         look = own.points | ({"linestyle": "--"} if dashed else {})
         for number, part in enumerate(curve.comparable_parts(name)):
-            axis.errorbar(
-                at[part],
-                means[part],
-                yerr=None if dashed else [below[part], above[part]],
-                label=None if dashed or number else curve.label,
-                linewidth=1.0 if dashed else 1.5,
-                mfc="white" if dashed else own.colour,
-                **look,
-            )
+            label = None if dashed or number else curve.label
+            look |= {"mfc": "white", "linewidth": 1.0} if dashed else {"linewidth": 1.5}
+            draw_rows(axis, at[part], rows[part], bars=not dashed, label=label, **look)
     if not display(name).higher_is_better:
         log_axis(axis, "y", drawn)
 
@@ -199,15 +194,9 @@ def ladder(
         for number, (place, cases) in enumerate(study.places.items()):
             rows = {case.id: row for case in cases for row in table.rows_of(case, name)}
             colour, marker, line = _LOOKS[number % 4]
-            axis.errorbar(
-                range(len(rows)),
-                [row.value for row in rows.values()],
-                yerr=[row.deviation or 0.0 for row in rows.values()],
-                label=place_title(place),
-                color=colour,
-                marker=marker,
-                linestyle=line,
-            )
+            look: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": line}
+            drawn = list(rows.values())
+            draw_rows(axis, range(len(rows)), drawn, label=place_title(place), **look)
             steps = [case.objective or "A0" for case in cases if case.id in rows]
             ticks(axis, range(len(steps)), steps)
         axis.axhline(100, color=GREY, linewidth=0.9, linestyle=":")

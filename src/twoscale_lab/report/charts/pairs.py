@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from twoscale.report.axes import GREY, label_width, log_axis, panels, shared_legend, ticks
 from twoscale.report.display import display
 from twoscale_lab.report.charts.kinds import chart_kind
 from twoscale_lab.report.charts.style import PALE, styles
-from twoscale_lab.report.charts.values import Chart, measured, require_any, seed_by_seed
+from twoscale_lab.report.charts.values import Chart, draw_rows, measured, require_any, seed_by_seed
 from twoscale_lab.report.results import CaseResult, StudyResult, place_title
 
+_TUNED = (("#009E73", "s"), ("#0072B2", "D"), ("#D55E00", "^"))  # looks of objectives
 _WIDE = 2.0  # inches of labels that leave no room for a second panel
 
 
@@ -85,18 +87,12 @@ def interaction(
             if not rows:
                 continue
             drawn += [row.value for row in rows]
-            axis.errorbar(
-                places,
-                [row.value for row in rows],
-                yerr=[row.below for row in rows],
-                color=GREY
-                if objective is None
-                else ("#009E73", "#0072B2", "#D55E00")[number % 3 - 1],
-                marker="o" if objective is None else "sD^"[number % 3 - 1],
-                linestyle="--" if objective is None else "-",
-                label="as trained" if objective is None else f"fine-tuned, {objective}",
-                markersize=8,
-            )
+            look: dict[str, Any] = {"color": GREY, "marker": "o", "linestyle": "--"}
+            look["label"] = "as trained"
+            if objective is not None:
+                colour, marker = _TUNED[number % 3 - 1]
+                look = {"color": colour, "marker": marker, "label": f"fine-tuned, {objective}"}
+            draw_rows(axis, places, rows, markersize=8, **look)
         log_axis(axis, "y", drawn)
         labels = {case.method: case.label for case in study.cases if case.objective is None}
         ticks(axis, range(len(methods)), [labels.get(name, name) for name in methods])

@@ -12,7 +12,7 @@ from twoscale.report.axes import GREY, label_points, log_axis, panels, pareto_fr
 from twoscale.report.display import display
 from twoscale_lab.report.charts.kinds import chart_kind
 from twoscale_lab.report.charts.style import PALE, Style, styles
-from twoscale_lab.report.charts.values import CaseValues, Chart, measured, require_any
+from twoscale_lab.report.charts.values import CaseValues, Chart, draw_rows, measured, require_any
 from twoscale_lab.report.related import along_variances, curves
 from twoscale_lab.report.results import CaseResult, StudyResult, place_title
 
@@ -166,14 +166,9 @@ def _frontier_line(
     rows = [(table.value(case, x), table.row(case, y)) for case in cases]
     known = [(across, row) for across, row in rows if not np.isnan([across, row.value]).any()]
     if known:
-        axis.errorbar(
-            [across for across, _ in known],
-            [row.value for _, row in known],
-            yerr=[row.below for _, row in known] if label else None,
-            color=style.colour,
-            marker=style.marker,
-            linestyle="-" if label else "--",
-            linewidth=1.4 if label else 1.0,
-            mfc=style.colour if label else "white",
-            label=label,
-        )
+        look = {"mfc": style.colour, "linestyle": "-", "linewidth": 1.4}
+        if label is None:
+            look = {"mfc": "white", "linestyle": "--", "linewidth": 1.0}
+        look |= {"color": style.colour, "marker": style.marker, "label": label}
+        at, drawn = zip(*known, strict=True)
+        draw_rows(axis, at, drawn, bars=label is not None, **look)

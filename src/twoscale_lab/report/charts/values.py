@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from twoscale.errors import TwoscaleError
@@ -101,6 +102,15 @@ class CaseValues:
 
 def _key(case: CaseResult | str) -> str:
     return case if isinstance(case, str) else case.id
+
+
+def draw_rows(
+    axis: Axes, at: Sequence[float], rows: Sequence[CaseValue], *, bars: bool = True, **look: Any
+) -> None:
+    """Draw values with one deviation up and down, which stays on a logarithmic axis."""
+    below, above = ([row.below for row in rows], [row.deviation or 0.0 for row in rows])
+    values = [row.value for row in rows]
+    axis.errorbar(at, values, yerr=[below, above] if bars else None, **look)
 
 
 class Chart(NamedTuple):
