@@ -3,7 +3,7 @@ import math
 import pytest
 
 from twoscale.errors import TwoscaleError, TwoscaleWarning
-from twoscale.runtime.precision import check_range, check_variation, digits_left, unit_of
+from twoscale.runtime.precision import check_range, check_variation, unit_of
 
 
 @pytest.mark.parametrize("size", [3e-38, 1e-30, 0.3, 1.0, 2.0, 5.0, 1e20, 3e38])
@@ -18,11 +18,6 @@ def test_values_near_the_end_of_single_precision_are_refused(largest):
     check_range(1e36)
     with pytest.raises(TwoscaleError, match="too near to the end of single precision"):
         check_range(largest)
-
-
-def test_digits_of_a_variation():
-    assert digits_left(0.0, 1.0) == pytest.approx(6.92, abs=0.01)
-    assert digits_left(-1e6, 1.0) == pytest.approx(0.92, abs=0.01)
 
 
 @pytest.mark.parametrize(("mean", "spread"), [(0.0, 1.0), (300.0, 0.1), (0.0, 1e-36), (1e30, 1e28)])

@@ -169,15 +169,15 @@ def field_parts(surrogate: Surrogate, fields: Tensor, modes: int | None = None) 
     stages: list[Any] = list(outputs.stages.values()) if isinstance(outputs, Chain) else [outputs]
     sizes = [stage.code_size for stage in stages]
     group = operator.group if operator.average else operator.group[:1]
-    totals: list[Tensor] = []
+    images = []
     for symmetry in group:
-        codes = operator.predictor(operator.inputs.encode(symmetry(fields)))
-        pieces = [
-            symmetry.inverse(stage.decode(_limited(stage, code, modes)))
-            for stage, code in zip(stages, codes.split(sizes, 1), strict=True)
+        codes = operator.predictor(operator.inputs.encode(symmetry(fields))).split(sizes, 1)
+        decoded = [
+            stage.decode(_limited(stage, code, modes))
+            for stage, code in zip(stages, codes, strict=True)
         ]
-        totals = [a + b for a, b in zip(totals, pieces, strict=True)] if totals else pieces
-    return [total / len(group) for total in totals]
+        images.append([symmetry.inverse(field) for field in decoded])
+    return [torch.stack(parts).sum(0) / len(group) for parts in zip(*images, strict=True)]
 
 
 def _limited(stage: Representation, codes: Tensor, modes: int | None) -> Tensor:

@@ -42,17 +42,6 @@ def check_range(largest: float) -> None:
         )
 
 
-def digits_left(mean: float, spread: float) -> float:
-    """Return how many decimal digits of a variation by `spread` around `mean` float32 keeps.
-
-    >>> round(digits_left(0.0, 1.0)), round(digits_left(1.0, 1e-6)), digits_left(1.0, 0.0)
-    (7, 1, -inf)
-    """
-    if spread == 0:
-        return -math.inf
-    return math.log10(spread / (max(abs(mean), spread) * _STEP))
-
-
 def check_variation(mean: float, spread: float, name: str) -> None:
     """Warn if single precision keeps few digits of the variation of fields; raise if it is tiny.
 
@@ -73,14 +62,14 @@ def precision_problem(mean: float, spread: float) -> str | None:
 
     `mean` and `spread` are the sizes of the mean field and of the deviations from it.
     """
-    digits = digits_left(mean, spread)
-    if digits >= _FEW_DIGITS:
-        return None
     if not spread > 0:
         return (
             "are all the same in single precision, so that there is nothing to learn: if they do "
             "vary, subtract their mean, or scale them"
         )
+    digits = math.log10(spread / (max(abs(mean), spread) * _STEP))  # that single precision keeps
+    if digits >= _FEW_DIGITS:
+        return None
     # A power of ten: the same text for all representations of the same fields.
     share = f"1e{round(math.log10(spread / abs(mean)))}"
     kept = max(0, round(digits))
