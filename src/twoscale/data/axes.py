@@ -100,17 +100,13 @@ def named_order(names: Sequence[str] | None) -> str | None:
 Shapes = Mapping[str, tuple[int, ...]]
 """The shapes of arrays of fields, by name, whose orders of axes are to be found."""
 
-_USUAL = {2: "nw", 3: "nhw", 4: "nchw"}
-_OTHERS = (
-    {2: "nw", 3: "nhw", 4: "nhwc"},
-    {2: "wn", 3: "hwn", 4: "hwcn"},
-    {2: "wn", 3: "hwn", 4: "chwn"},
+_READINGS = (
+    ("nw nhw nchw", "ntw nthw ntchw"),  # the usual one
+    ("nw nhw nhwc", "nwt nhwt nthwc"),
+    ("wn hwn hwcn", "wtn hwtn hwctn"),
+    ("wn hwn chwn", "wtn hwtn hwctn"),
 )
-_USUAL_TIME = {3: "ntw", 4: "nthw", 5: "ntchw"}
-_OTHERS_TIME = (
-    {3: "nwt", 4: "nhwt", 5: "nthwc"},
-    {3: "wtn", 4: "hwtn", 5: "hwctn"},
-)
+"""Orders of axes of all arrays of a file, without times and with times."""
 
 
 def find_orders(arrays: Shapes, *, timed: bool, samples: Set[int] = frozenset()) -> dict[str, str]:
@@ -124,27 +120,25 @@ def find_orders(arrays: Shapes, *, timed: bool, samples: Set[int] = frozenset())
     best = max(plausible, key=lambda one: _score(one, arrays), default=None)
     if best is None or best == usual:
         return usual
+    told = [_told(reading, arrays) for reading in (usual, best)]
     if len(_counts(usual, arrays) | samples) > 1:
         raise TwoscaleError(
-            f"the numbers of samples must agree, which they do not with {_told(usual, arrays)}; if "
-            f"the file holds {_told(best, arrays)}, add that option"
+            f"the numbers of samples must agree, which they do not with {told[0]}; if the file "
+            f"holds {told[1]}, add that option"
         )
     gain = _score(best, arrays) - _score(usual, arrays)
     if gain < 0 or (gain == 0 and not timed):
         return usual
-    raise TwoscaleError(
-        f"the axes can be read in two ways: as {_told(usual, arrays)}, or as "
-        f"{_told(best, arrays)}; set the 'axes' that are right"
-    )
+    ways = f"as {told[0]}, or as {told[1]}"
+    raise TwoscaleError(f"the axes can be read in two ways: {ways}; set the 'axes' that are right")
 
 
 def _readings(arrays: Shapes, timed: bool) -> list[dict[str, str]]:
     """Return the readings of all arrays, the usual one first."""
     most = max(map(len, arrays.values()), default=0)
-    still = [_USUAL, *_OTHERS]
-    moving = [_USUAL_TIME, *_OTHERS_TIME, _OTHERS_TIME[-1]]
     readings = []
-    for without, with_time in zip(still, moving, strict=True):
+    for orders in _READINGS:
+        without, with_time = ({len(order): order for order in some.split()} for some in orders)
         reading = {}
         for name, shape in arrays.items():
             table = with_time if timed and len(shape) == most else without
@@ -161,14 +155,11 @@ def _no_order(name: str, shape: tuple[int, ...]) -> str:
         advice = ": scalars of each sample can be inputs, as 'parameters'"
     elif len(shape) > 4:
         advice = (
-            ": of fields in three dimensions give slices, or the planes as channels of a field in "
-            "two dimensions; an axis of time is chosen with 'time', "
-            "and named in 'axes', such as nthwc"
+            ": of fields in three dimensions give slices, or the planes as channels; an axis of "
+            "time is chosen with 'time', and named in 'axes', such as nthwc"
         )
-    return (
-        f"'{name}' must have shape (samples, height, width), (samples, channels, height, "
-        f"width), or (samples, length) for fields on a line, got {shape}{advice}"
-    )
+    usual = "(samples, height, width), (samples, channels, height, width), or (samples, length)"
+    return f"'{name}' must have shape {usual} for fields on a line, got {shape}{advice}"
 
 
 def _counts(reading: Mapping[str, str], arrays: Shapes) -> set[int]:

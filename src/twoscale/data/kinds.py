@@ -46,12 +46,8 @@ _MAGIC = {
     b"<!doc": ContentKind.PAGE,
     b"<!DOC": ContentKind.PAGE,
 }
-_SUFFIXES = {
-    ".pt": ContentKind.TORCH,
-    ".pth": ContentKind.TORCH,
-    ".mat": ContentKind.MAT,
-    ".nc": ContentKind.NETCDF,
-}
+_SUFFIXES = {"pt": ContentKind.TORCH, "pth": ContentKind.TORCH}
+_SUFFIXES |= {"mat": ContentKind.MAT, "nc": ContentKind.NETCDF}
 """Files whose first bytes are also those of other kinds."""
 
 _STUDY_PARTS = ("records", "cells")
@@ -81,40 +77,35 @@ def runs_in(folder: Path) -> list[Path]:
 
 
 def _kind_of_folder(path: Path) -> ContentKind:
-    held = {entry.name for entry in path.iterdir()}
-    if DESCRIPTION in held:
+    names = {entry.name for entry in path.iterdir()}
+    if DESCRIPTION in names:
         return ContentKind.DATASET if may_be_dataset(path) else ContentKind.ZARR
-    if held & {".zgroup", ".zarray"}:
+    if names & {".zgroup", ".zarray"}:
         return ContentKind.ZARR
     if is_remainder(path):
         return ContentKind.DATASET
-    if SUMS in held or {MANIFEST, _CONFIG} <= held:
+    if SUMS in names or {MANIFEST, _CONFIG} <= names:
         return ContentKind.RUN
-    if MANIFEST in held:
+    if MANIFEST in names:
         return ContentKind.SURROGATE
-    if _DEMO in held:
+    if _DEMO in names:
         return ContentKind.DEMO
     if any((path / part).is_dir() for part in _STUDY_PARTS):
         return ContentKind.STUDIES
-    if not held:
+    if not names:
         return ContentKind.EMPTY
     if runs_in(path):
         return ContentKind.RUNS
-    return ContentKind.RECORDS if _holds_records(path) else ContentKind.FOLDER
-
-
-def _holds_records(path: Path) -> bool:
     first = min(path.glob("*.json"), default=None)
-    return first is not None and {"study", "cells"} <= set(read_json(first))
+    is_record = first is not None and {"study", "cells"} <= set(read_json(first))
+    return ContentKind.RECORDS if is_record else ContentKind.FOLDER
 
 
 def _kind_of_file(path: Path) -> ContentKind:
     with open_file(path) as file:
         start = file.read(8)
-    found = next(
-        (kind for magic, kind in _MAGIC.items() if start.startswith(magic)), ContentKind.FILE
-    )
-    suffix = path.suffix.lower()
-    if found is ContentKind.FILE:
-        return ContentKind.YAML if suffix in (".yaml", ".yml") else found
-    return _SUFFIXES.get(suffix, found)
+    suffix = path.suffix.lower().removeprefix(".")
+    for magic, kind in _MAGIC.items():
+        if start.startswith(magic):
+            return _SUFFIXES.get(suffix, kind)
+    return ContentKind.YAML if suffix in ("yaml", "yml") else ContentKind.FILE

@@ -56,17 +56,15 @@ class Shares:
         Shares are rounded down for validation and test, to one sample at least; the rest trains.
         """
         if self.relative:
-            held = [
-                max(1, int(share * samples)) if share else 0
-                for share in (self.validation, self.test)
-            ]
-            return self._checked(samples, samples - sum(held), *held)
+            shares = (self.validation, self.test)
+            apart = [max(1, int(share * samples)) if share else 0 for share in shares]
+            return self._checked(samples, samples - sum(apart), *apart)
         counts = [int(part) for part in (self.training, self.validation, self.test)]
         if sum(counts) == 100 != samples:
-            shares = "/".join(f"{count / 100:g}" for count in counts)
+            written = "/".join(f"{count / 100:g}" for count in counts)
             raise TwoscaleError(
-                f"the split {self} may be percent or numbers of samples: write {shares}, and limit "
-                f"the training samples to {counts[0]} if you mean numbers"
+                f"the split {self} may be percent or numbers of samples: write {written}, and "
+                f"limit the training samples to {counts[0]} if you mean numbers"
             )
         if sum(counts) > samples:
             raise TwoscaleError(f"the split {self} asks for {sum(counts)} of {samples} samples")
@@ -75,10 +73,8 @@ class Shares:
     def _checked(self, samples: int, *counts: int) -> tuple[int, int, int]:
         training, validation, test = counts
         if training < 2:
-            raise TwoscaleError(
-                f"the split {self} of {samples} samples leaves {max(training, 0)} for training: at "
-                "least 2 are needed"
-            )
+            left = f"leaves {max(training, 0)} for training: at least 2 are needed"
+            raise TwoscaleError(f"the split {self} of {samples} samples {left}")
         return training, validation, test
 
     def __str__(self) -> str:
@@ -169,14 +165,9 @@ def _hold_out(training: np.ndarray) -> tuple[int, np.ndarray]:
     held = max(1, len(training) // 10)
     left = len(training) - held
     if left < 2:
-        raise TwoscaleError(
-            f"of {len(training)} training samples one must be held out for validation: at least 3 "
-            "are needed"
-        )
-    warnings.warn(
-        f"{held} of the {len(training)} training samples are held out to choose settings or "
-        "weights, because the split has no validation samples",
-        TwoscaleWarning,
-        stacklevel=2,
-    )
+        samples = f"of {len(training)} training samples one must be held out for validation"
+        raise TwoscaleError(f"{samples}: at least 3 are needed")
+    chosen = f"{held} of the {len(training)} training samples are held out to choose settings or"
+    text = f"{chosen} weights, because the split has no validation samples"
+    warnings.warn(text, TwoscaleWarning, stacklevel=2)
     return left, training[left:]
