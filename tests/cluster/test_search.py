@@ -6,12 +6,11 @@ import json
 import math
 
 import pytest
-import torch
 
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.source import ArraySource, in_memory
+from twoscale.fields.source import in_memory
 from twoscale.run import auto_run
 from twoscale.run.pairs import split_dataset, split_pairs
 from twoscale.runtime.threads import one_thread
@@ -211,12 +210,3 @@ def test_the_journal_holds_all_that_run(tmp_path):
     assert len(json.loads((tmp_path / "search" / "search.json").read_text())["running"]) == 3
     resumed = Journal(tmp_path / "search", lambda: None).resume(device="cpu")
     assert resumed.running == running
-
-
-def test_parameters_stay_beside_fields_that_are_loaded(dataset):
-    from twoscale.fields.source import WithParameters, loaded
-
-    fields = dataset.fields("output", range(10))
-    both = loaded(WithParameters(fields, torch.ones(10, 2)))
-    assert isinstance(both.source, ArraySource)
-    assert torch.cat(list(both.chunks())).shape == (10, 3, 16, 16)

@@ -3,7 +3,7 @@ import os
 import pytest
 
 from twoscale.files import moves
-from twoscale.files.moves import flush, move_new, new_folder, remove, replace, restore
+from twoscale.files.moves import flush, move_new, remove, replace
 
 
 @pytest.fixture(params=["in one step", "in two"])
@@ -58,16 +58,6 @@ def test_the_old_one_is_left_aside(tmp_path, kind):
         assert names(tmp_path / "aside") == ["old"]
 
 
-def test_a_crash_between_two_steps_is_undone(tmp_path):
-    folder_with(tmp_path / "aside", "old")
-    restore(tmp_path / "place", aside=tmp_path / "aside")
-    assert names(tmp_path) == ["place"]
-    restore(tmp_path / "place", aside=tmp_path / "aside")
-    folder_with(tmp_path / "aside", "older")
-    restore(tmp_path / "place", aside=tmp_path / "aside")
-    assert names(tmp_path / "place") == ["old"]
-
-
 def test_a_failure_between_two_steps_is_undone(tmp_path, monkeypatch):
     monkeypatch.setattr(moves, "_renameat2", lambda *arguments: False)
     folder_with(tmp_path / "place", "old")
@@ -102,12 +92,6 @@ def test_removal_follows_no_link(tmp_path):
     (tmp_path / "file").write_text("")
     remove(tmp_path / "file")
     assert names(tmp_path) == []
-
-
-def test_a_new_folder_is_empty(tmp_path):
-    folder_with(tmp_path / "x", "old")
-    new_folder(tmp_path / "x")
-    assert names(tmp_path / "x") == []
 
 
 def test_everything_below_a_folder_is_flushed(tmp_path, monkeypatch):

@@ -64,24 +64,18 @@ PLAIN = "{'descr': '<f8', 'fortran_order': False, 'shape': %s}"
 
 REFUSED = {
     "nothing": (b"", "x.npy is damaged or not a readable npy file"),
-    "text": (b"hello", "not a readable npy file"),
-    "magic alone": (b"\x93NUMPY\x01\x00", "not a readable npy file"),
     "cut short": (npy(VALUES)[:-1], "its header claims 192 B of values, it has 191 B"),
     "too long": (npy(VALUES) + b"x", "its header claims 192 B of values, it has 193 B"),
     "objects": (npy(np.array([{}, None]), allow_pickle=True), "type object, not plain numbers"),
     "named fields": (npy(np.zeros(3, "f8,i4")), "not plain numbers"),
-    "no bytes at all": (with_header(PLAIN.replace("<f8", "V0") % "(10,)"), "not plain numbers"),
     "negative": (with_header(PLAIN % "(-1, 8, 8)"), r"claims the shape \(-1, 8, 8\)"),
-    "two negatives": (with_header(PLAIN % "(-1, -3)", bytes(24)), r"claims the shape \(-1, -3\)"),
     "true": (with_header(PLAIN % "(True, 1)", bytes(8)), "claims the shape"),
     "huge": (with_header(PLAIN % "(10**9, 10**9)"), "not a readable npy file"),
     "absurd": (with_header(PLAIN % f"({10**18}, {10**18})", bytes(8)), "header claims"),
     "empty": (npy(np.zeros((0, 8, 8))), r"an array without values: \(0, 8, 8\)"),
-    "empty and absurd": (with_header(PLAIN % f"(0, {10**30})"), "an array without values"),
     "deep": (with_header("(" * 5000), "not a readable npy file"),
     "long header": (b"\x93NUMPY\x02\x00\xff\xff\xff\xff{", "expected 4294967295 bytes"),
     "version 3": (npy(VALUES, version=(3, 0)), r"version \(3, 0\)"),
-    "version 9": (b"\x93NUMPY\x09\x00\x01\x00{", "not a readable npy file"),
 }
 
 

@@ -22,11 +22,6 @@ def folder_with(path, name):
 # Where a result goes
 
 
-def test_a_free_place_is_taken_as_it_is(tmp_path):
-    assert check_target(tmp_path / "x", overwrite=False) == tmp_path / "x"
-    assert names(tmp_path) == []
-
-
 def test_what_is_there_is_replaced_only_if_asked_and_ours(tmp_path):
     path = folder_with(tmp_path / "x", "old")
     with pytest.raises(TwoscaleError, match=r"x exists already.*overwrite"):
@@ -37,31 +32,12 @@ def test_what_is_there_is_replaced_only_if_asked_and_ours(tmp_path):
     assert names(path) == ["old"]
 
 
-def test_a_folder_is_never_replaced_by_a_file(tmp_path):
-    path = folder_with(tmp_path / "x", "old")
-    with (
-        pytest.raises(TwoscaleError, match="is something else"),
-        atomic_output(path, overwrite=True),
-    ):
-        pass
-    assert names(path) == ["old"]
-
-
 def test_a_link_stands_for_what_it_leads_to(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "real")
     assert check_target(tmp_path / "link", overwrite=False) == tmp_path / "real"
     (tmp_path / "real").mkdir()
     found = check_target(tmp_path / "link" / "x", overwrite=False)
     assert found == tmp_path / "real" / "x"
-
-
-def test_a_loop_of_links_is_told(tmp_path):
-    (tmp_path / "a").symlink_to(tmp_path / "b")
-    (tmp_path / "b").symlink_to(tmp_path / "a")
-    for path in (tmp_path / "a", tmp_path / "a" / "x"):
-        with pytest.raises(TwoscaleError):
-            check_target(path, overwrite=False)
-    assert names(tmp_path) == ["a", "b"]
 
 
 # Complete or not at all
@@ -87,23 +63,6 @@ def test_nothing_is_left_of_what_failed(tmp_path, error):
     with pytest.raises(error):
         attempt()
     assert names(tmp_path) == []
-
-
-def test_overwriting_replaces_the_whole_folder(tmp_path):
-    path = folder_with(tmp_path / "run", "old")
-    with atomic_output(path, overwrite=True, may_replace=Path.is_dir) as prepared:
-        folder_with(prepared, "new")
-    assert names(path) == ["new"]
-    assert names(tmp_path) == ["run"]
-
-
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_a_failed_overwrite_keeps_the_old_folder(tmp_path, error):
-    path = folder_with(tmp_path / "run", "old")
-    with pytest.raises(error), atomic_output(path, overwrite=True, may_replace=Path.is_dir):
-        raise error
-    assert names(path) == ["old"]
-    assert names(tmp_path) == ["run"]
 
 
 def test_a_file_is_replaced_like_a_folder(tmp_path):
@@ -251,11 +210,6 @@ def write_both(folder, **options):
         for path in prepared:
             path.write_text("new")
         assert not any((folder / name).exists() and not options for name in "ab")
-
-
-def test_several_files_appear_together(tmp_path):
-    write_both(tmp_path)
-    assert names(tmp_path) == ["a", "b"]
 
 
 def test_none_of_several_files_appears_if_one_is_there(tmp_path):
