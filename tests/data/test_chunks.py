@@ -146,12 +146,6 @@ def test_zarr_reads_what_is_written(dataset):
         assert np.array_equal(array[:], dataset.read(name, 0, 30))
 
 
-def test_many_chunks_share_a_file(dataset):
-    files = [file for file in (dataset.path / "output" / "c").rglob("*") if file.is_file()]
-    assert len(files) == 3
-    assert len(dataset.metadata["checksums"]["output"]) == 8
-
-
 def test_chunks_beside_each_other_are_read_at_once(dataset, monkeypatch):
     ranges = []
 

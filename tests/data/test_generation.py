@@ -131,15 +131,6 @@ def test_another_recipe_starts_anew(tmp_path, small_chunks):
     assert torch.equal(dataset.load("input", range(17))[:, 0], expected)
 
 
-def test_chunking_does_not_change_the_fields(tmp_path, monkeypatch):
-    whole = generate(Darcy(), tmp_path / "a", resolution=16, samples=9, seed=0)
-    monkeypatch.setattr(description, "_CHUNK_BYTES", 4 * 16 * 16 * 2)
-    monkeypatch.setitem(generation._BATCH_VALUES, "cpu", 16 * 16 * 2)
-    cut = generate(Darcy(), tmp_path / "b", resolution=16, samples=9, seed=0)
-    for name in ("input", "output"):
-        assert torch.equal(whole.load(name, range(9)), cut.load(name, range(9)))
-
-
 def test_failure_leaves_nothing_behind(tmp_path, monkeypatch):
     def fail(self, inputs):
         raise TwoscaleError("no solution today")

@@ -285,14 +285,3 @@ def test_samples_too_large_for_one_chunk_are_refused(tmp_path, monkeypatch):
     words = r"one sample takes 1\.12 kB, at most 1 kB can be stored: use fewer channels"
     with pytest.raises(TwoscaleError, match=words):
         _import(tmp_path, _channels(), inputs="a", outputs="u")
-
-
-def test_chunks_count_channels(tmp_path, monkeypatch):
-    monkeypatch.setattr(description, "_CHUNK_BYTES", 4 * 10 * 14 * 6)
-    options = {"outputs": "u", "parameters": "p"}
-    dataset = _import(tmp_path, _channels(), inputs=["a", "b"], **options)
-    assert dataset.chunk == 2
-    assert [len(sums) for sums in dataset.metadata["checksums"].values()] == [6, 6, 6]
-    for name in dataset.arrays:
-        whole = dataset.read(name, 0, 12)
-        assert np.array_equal(dataset.read(name, 3, 8), whole[3:8])

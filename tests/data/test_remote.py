@@ -1,7 +1,5 @@
 """Datasets on fsspec's file system in memory: how they appear, go on, and fail."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -122,17 +120,6 @@ def test_an_interrupted_one_goes_on_to_the_same_bytes(memory, tmp_path, monkeypa
     assert objects(memory) == (contents(tmp_path / "p.zarr"), False)
 
 
-def test_one_interrupted_at_once_leaves_nothing(memory):
-    def fail(self, inputs):
-        raise TwoscaleError("no solution today")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Poisson, "solve", fail)
-        with pytest.raises(TwoscaleError, match="no solution today"):
-            generate(Poisson(), PLACE, **OPTIONS)
-    assert memory.find("") == []
-
-
 @pytest.mark.parametrize(
     ("lost", "goes_on"),
     [
@@ -217,21 +204,6 @@ def test_the_description_of_the_whole_comes_last(memory, monkeypatch):
     assert next(path for path, _ in written if path.startswith("/")) == "/zarr.json"
     assert written[-1] == ("/zarr.json", True)
     assert [path for path, whole in written if whole] == ["/zarr.json"]
-
-
-def test_two_commands_do_not_mix(memory):
-    """There are no locks: the first one finds, at its end, that another one has begun."""
-
-    def begin_another(stage, done, total, remark):
-        if done == 30:
-            request = memory.find("/data/.p.zarr.twoscale-work/request.json")[0]
-            held = json.loads(memory.cat_file(request))
-            memory.pipe_file(request, json.dumps(held | {"owner": "another"}).encode())
-
-    with pytest.raises(TwoscaleError, match=f"another command has taken the place {PLACE}: wait"):
-        generate(Poisson(), PLACE, **OPTIONS, progress=begin_another)
-    with pytest.raises(TwoscaleError, match="is not complete"):  # what the other one does is left
-        Dataset(PLACE)
 
 
 def test_a_finished_dataset_of_a_later_command_is_left_alone(memory, tmp_path):

@@ -63,17 +63,6 @@ def test_samples_that_are_not_there_are_told(dataset, reads, indices):
     assert reads == []
 
 
-def test_blocks_are_those_that_hold_the_wanted_samples(dataset, reads):
-    whole = dataset.read("input", 0, 30)[:, None]
-    reads.clear()
-    blocks = list(dataset.blocks("input", np.array([1, 2, 3, 13, 29])))
-    assert [(start, len(values)) for start, values in blocks] == [(1, 3), (13, 1), (29, 1)]
-    assert all(
-        np.array_equal(values, whole[start : start + len(values)]) for start, values in blocks
-    )
-    assert len(reads) == 3
-
-
 def test_stored_fields_are_what_is_loaded_on_every_pass(dataset, reads):
     chosen = [28, 1, 13, 2, 14]
     stored = dataset.fields("output", chosen)
@@ -175,15 +164,6 @@ def test_only_datasets_are_replaced(dataset, tmp_path):
             generate(Poisson(), place, **recipe, overwrite=True)
     assert (other / "mine").read_text() == "x"
     assert generate(Poisson(), dataset.path, **recipe, overwrite=True).samples == 4
-
-
-def test_a_link_stays_a_link(dataset, tmp_path):
-    link = tmp_path / "link"
-    link.symlink_to(dataset.path)
-    generate(Poisson(), link, resolution=16, samples=4, overwrite=True)
-    assert link.is_symlink()
-    assert Dataset(dataset.path).samples == 4
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.zarr", "link"]
 
 
 def test_held_fields_are_those_on_disk_and_read_once(dataset, reads):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.damage import changed, read_or_refused, repeatable
 from twoscale.errors import TwoscaleError
 from twoscale.files import open_file, read_json, read_text, to_json, write_json
-from twoscale.files.reading import parse_json
+from twoscale.files.reading import parse_json, read_bytes
 
 
 def test_json_is_readable_and_without_nan(tmp_path):
@@ -36,9 +36,9 @@ def test_json_is_readable_and_without_nan(tmp_path):
         (b'{"a": ' * 200 + b"1" + b"}" * 200, "not JSON: it is nested too deeply"),
         (b'{"a": ' + b"[" * 200 + b"]" * 200 + b"}", "not JSON: it is nested too deeply"),
         (b'{"a": ' + b"9" * 5000 + b"}", "not JSON: a whole number has 5000 digits"),
-        (b'{"a": NaN}', "not JSON: NaN is not a number of JSON"),
-        (b'{"a": -Infinity}', "not JSON: -Infinity is not a number of JSON"),
-        (b'{"a": 1e999}', "not JSON: 1e999 is beyond all numbers"),
+        (b'{"a": NaN}', "not JSON: NaN is no number"),
+        (b'{"a": -Infinity}', "not JSON: -Infinity is no number"),
+        (b'{"a": 1e999}', "not JSON: 1e999 is .*beyond all numbers"),
         (b'{"a": "\\ud800"}', "x.json is damaged or not JSON"),
     ],
 )
@@ -130,9 +130,9 @@ def test_files_without_permission_are_told_as_such(tmp_path, monkeypatch):
 def test_too_much_text_is_not_read(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(b"a" * 100)
-    assert len(read_text(path, limit=100)) == 100
+    assert len(read_bytes(path, limit=100)) == 100
     with pytest.raises(TwoscaleError, match="x is too large: at most 99 B are read"):
-        read_text(path, limit=99)
+        read_bytes(path, limit=99)
     with path.open("r+b") as file:
         file.truncate(10**12)  # takes no space
     with pytest.raises(TwoscaleError, match="x is too large: at most 64 MB are read"):
@@ -147,7 +147,7 @@ def test_a_growing_file_is_read_up_to_the_limit(tmp_path, monkeypatch):
     path.write_bytes(b"a" * 100)
     monkeypatch.setattr(os, "fstat", lambda descriptor: empty)
     with pytest.raises(TwoscaleError, match="too large"):
-        read_text(path, limit=99)
+        read_bytes(path, limit=99)
 
 
 # Whatever a file holds

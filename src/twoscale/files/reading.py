@@ -100,18 +100,16 @@ def read_bytes(path: Path, *, limit: int = TEXT_LIMIT) -> bytes:
     return content
 
 
-def read_text(path: Path, *, limit: int = TEXT_LIMIT) -> str:
-    """Return the UTF-8 text a file holds; one of more than `limit` bytes is refused."""
-    content = read_bytes(path, limit=limit)
+def read_text(path: Path) -> str:
+    """Return the UTF-8 text a file holds; one of more than 64 MB is refused."""
+    content = read_bytes(path)
     with parsing(path, "UTF-8 text"):
         return content.decode()
 
 
-def read_json(
-    path: Path, *, require: dict[str, type] | None = None, limit: int = TEXT_LIMIT
-) -> dict[str, Any]:
+def read_json(path: Path, *, require: dict[str, type] | None = None) -> dict[str, Any]:
     """Return the object a JSON file holds, which must have values of the `require`d types."""
-    return json_object(read_bytes(path, limit=limit), str(path), require=require)
+    return json_object(read_bytes(path), str(path), require=require)
 
 
 def json_object(
@@ -139,10 +137,20 @@ def parse_json(text: str) -> Any:
     That is: NaN and infinity, numbers too large for a float, nesting too deep for recursive code,
     and halves of surrogate pairs, which no file can be written with.
     """
+
+    def finite(word: str) -> float:
+        value = float(word)
+        if not math.isfinite(value):
+            raise ValueError(f"{word[:20]} is no number of JSON, or beyond all numbers")
+        return value
+
+    def whole(digits: str) -> int:
+        if len(digits) > _DIGITS_LIMIT:
+            raise ValueError(f"a whole number has {len(digits)} digits")
+        return int(digits)
+
     try:
-        value = json.loads(
-            text, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole
-        )
+        value = json.loads(text, parse_constant=finite, parse_float=finite, parse_int=whole)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if text.count("[") + text.count("{") > _DEPTH_LIMIT:
@@ -150,23 +158,6 @@ def parse_json(text: str) -> Any:
     if "\\ud" in text or "\\uD" in text:
         json.dumps(value, ensure_ascii=False).encode()
     return value
-
-
-def _refuse_constant(word: str) -> float:
-    raise ValueError(f"{word} is not a number of JSON")
-
-
-def _finite(digits: str) -> float:
-    value = float(digits)
-    if math.isinf(value):
-        raise ValueError(f"{digits[:20]} is beyond all numbers")
-    return value
-
-
-def _whole(digits: str) -> int:
-    if len(digits) > _DIGITS_LIMIT:
-        raise ValueError(f"a whole number has {len(digits)} digits")
-    return int(digits)
 
 
 def _refuse_depth(value: Any) -> None:

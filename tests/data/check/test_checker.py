@@ -39,19 +39,6 @@ def test_repeated_and_constant_fields_are_warned_of(tmp_path):
     assert any("output: constant fields in 1 sample (7)" in w for w in warnings)
 
 
-def test_nan_on_disk_is_found(tmp_path):
-    dataset = generate(Poisson(), tmp_path / "d", resolution=16, samples=4)
-    import zarr
-
-    array = zarr.open_group(dataset.path, mode="r+")["output"]
-    values = array[:]
-    values[3, 2, 2] = np.nan
-    array[:] = values
-    errors = _only(_levels(Dataset(dataset.path)), "error")
-    assert any("NaN or infinite values in 1 sample (3)" in error for error in errors)
-    assert any("checksums" in error for error in errors)
-
-
 @pytest.mark.parametrize("damage", [b"", b"nonsense", None])
 def test_a_lost_file_is_an_error_of_all_its_chunks(tmp_path, monkeypatch, damage):
     monkeypatch.setattr(description, "_CHUNK_BYTES", 4 * 16 * 16 * 4)

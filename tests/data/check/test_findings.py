@@ -1,13 +1,10 @@
 """Each finding on data that were made to have it, and on data that were not."""
 
-import json
-
 import numpy as np
 import pytest
 
 from tests.data.tools import edit_description
 from twoscale.data import Dataset, check_dataset, description, generate, import_fields
-from twoscale.data.check import Finding
 from twoscale.data.check.samples import close_pairs
 from twoscale.problems import Darcy, Poisson
 
@@ -52,12 +49,6 @@ def waves(count=COUNT, side=32, *, end=False, seed=0):
 def test_sound_fields_cause_no_warning(findings, darcy):
     levels = {one.level for one in findings(*darcy).values()}
     assert levels == {"ok", "note"}
-
-
-def test_a_finding_is_plain_values_for_programs():
-    finding = Finding("warning", "duplicates", "seen", "do this")
-    assert json.loads(json.dumps(vars(finding)))["code"] == "duplicates"
-    assert finding.text == "seen: do this"
 
 
 # Values

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import torch
 import xarray
-from PIL import Image
 
 from tests.data.readers import written
 from tests.data.readers.written import NESTED, WRITERS
@@ -73,19 +72,6 @@ def test_two_files_of_one_array_each(tmp_path, pair):
         [tmp_path / "u.pt", tmp_path / "a.pt"], tmp_path / "d", inputs="a", outputs="u"
     )
     assert same(with_names.read("input", 0, 11), pair["a"])
-
-
-def test_two_folders_of_images_are_input_and_output(tmp_path):
-    rng = np.random.default_rng(1)
-    grey = rng.integers(0, 255, (12, 8, 9), dtype=np.uint8)
-    colours = rng.integers(0, 255, (12, 8, 9, 3), dtype=np.uint8)
-    for name, values in (("grey", grey), ("colour", colours)):
-        (tmp_path / name).mkdir()
-        for place, page in enumerate(values):
-            Image.fromarray(page).save(tmp_path / name / f"{place}.png")
-    found = load_fields([tmp_path / "grey", tmp_path / "colour"])
-    assert same(found.inputs, grey)
-    assert same(found.outputs, colours.transpose(0, 3, 1, 2))
 
 
 def test_two_folders_of_npy_files(tmp_path, pair):
