@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import stat
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,19 @@ def changed(before: dict[str, str], after: dict[str, str]) -> str | None:
     if other:
         return f"{other[0]!a} has changed ({len(other)} in all)"
     return None
+
+
+def added(before: dict[str, str], after: dict[str, str]) -> str | None:
+    """Return a sentence on what a refused command has left, if anything."""
+    new = sorted(set(after) - set(before))
+    return f"refused, but left {new[0]!a}" if new else None
+
+
+def strays(folder: Path, names: Collection[str]) -> str | None:
+    """Return a sentence on what lies in a folder that is neither of some names nor a result."""
+    strange = {path.name for path in folder.iterdir()} - {*names}
+    left = sorted(strange) or leftovers(folder)
+    return f"left behind: {', '.join(left[:4])}" if left else None
 
 
 def copy(source: Path, target: Path) -> None:

@@ -28,7 +28,7 @@ from faults.commands import (
     Case,
     both,
 )
-from faults.contents import Broken, changed, leftovers, snapshot
+from faults.contents import Broken, changed, snapshot, strays
 from faults.rules import FINE, misbehaviour
 from faults.survival import check_finished
 from faults.trials import Place, Skipped, Trial
@@ -120,8 +120,7 @@ def _whole(case: Case, place: Place) -> str | None:
         case.state(place, case.target)
     except Broken as error:
         return f"{case.target} is half-written: {error}"
-    left = leftovers(place.path)
-    return f"left behind: {left[0]}" if left else None
+    return strays(place.path, os.listdir(place.path))
 
 
 def _space(case: Case, place: Place) -> int:

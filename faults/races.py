@@ -21,7 +21,7 @@ from faults.commands import (
     STUDY,
     Case,
 )
-from faults.contents import Broken, leftovers
+from faults.contents import Broken, strays
 from faults.rules import FINE, last_line, misbehaviour
 from faults.trials import Place, Trial
 
@@ -114,6 +114,4 @@ def _check(cases: Sequence[Case], outcomes: Sequence[Outcome], place: Place) -> 
         return f"the result is not whole: {error}"
     if found not in [case.reference(place)["new"][_TARGET] for case in winners]:
         return "the result is not that of any winner"
-    known = {name for case in cases for name in case.names}
-    strange = sorted({path.name for path in place.path.iterdir()} - known) or leftovers(place.path)
-    return f"left behind: {', '.join(strange[:4])}" if strange else None
+    return strays(place.path, {name for case in cases for name in case.names})

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from faults.children import Outcome
-from faults.contents import changed, snapshot
+from faults.contents import added, changed, snapshot
 from faults.rules import FINE, misbehaviour
 from faults.trials import Place, Trial
 
@@ -183,9 +183,8 @@ def _run(words: tuple[str, ...], environment: dict[str, str], place: Place) -> s
 def _check(outcome: Outcome, before: dict[str, str], place: Place) -> str | None:
     after = snapshot(place.path)
     wrong = misbehaviour(outcome) or changed(before, after)
-    new = sorted(name for name in after if name not in before)
-    if not wrong and outcome.status != FINE and new and "study" not in outcome.arguments:
-        wrong = f"refused, but left {new[0]}"
+    if not wrong and outcome.status != FINE and "study" not in outcome.arguments:
+        wrong = added(before, after)
     return wrong
 
 

@@ -14,9 +14,10 @@ from functools import partial
 
 from faults.children import Outcome
 from faults.commands import CASES, Case, both
+from faults.contents import strays
 from faults.operations import watch
 from faults.rules import FINE, misbehaviour
-from faults.survival import check_again, check_finished, check_stopped, left_behind
+from faults.survival import check_again, check_finished, check_stopped
 from faults.trials import Place, Trial
 
 # Trials of each command, by its cost. Some have fewer operations, and are killed before each.
@@ -127,7 +128,7 @@ def _check(
     if outcome.status == -number and case.fixed and not complete:
         return "the signal killed it before it had ended"
     if tidy and _CONTINUES not in outcome.err and not case.growing:
-        wrong = left_behind(case, place) or _unasked_parents(case, place, complete)
+        wrong = strays(place.path, case.names) or _unasked_parents(case, place, complete)
         if wrong:
             return wrong
     return check_again(case, place, complete=complete)

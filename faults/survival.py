@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from faults.commands import OVER, Case
-from faults.contents import Broken, changed, leftovers, snapshot
+from faults.contents import Broken, changed, snapshot, strays
 from faults.rules import REFUSED, last_line, misbehaviour
 from faults.trials import Place
 
@@ -75,11 +75,4 @@ def check_finished(case: Case, place: Place) -> str | None:
             names = {*found, *reference["new"][part]}
             unlike = [n for n in names if found.get(n) != reference["new"][part].get(n)]
             return f"{part} differs from an undisturbed run in {sorted(unlike)[:4]}"
-    return others_changed(case, place) or left_behind(case, place)
-
-
-def left_behind(case: Case, place: Place) -> str | None:
-    """Return what is wrong if anything lies around that is no result."""
-    strange = {path.name for path in place.path.iterdir()} - case.names
-    left = sorted(strange) or leftovers(place.path)
-    return f"left behind: {', '.join(left[:4])}" if left else None
+    return others_changed(case, place) or strays(place.path, case.names)

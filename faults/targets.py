@@ -26,7 +26,7 @@ from faults.commands import (
     STUDY,
     Case,
 )
-from faults.contents import Broken, changed, meaning, snapshot
+from faults.contents import Broken, added, changed, meaning, snapshot
 from faults.rules import FINE, misbehaviour
 from faults.trials import Place, Skipped, Trial
 
@@ -215,12 +215,11 @@ def _check(
         return wrong
     if must_refuse and outcome.status == FINE:
         return "it wrote where it must not"
-    new = sorted(set(after) - set(before))
     if outcome.status != FINE and not case.growing:
-        return f"refused, but left {new[0]!a}" if new else None
+        return added(before, after)
     figures = os.path.join(os.path.dirname(place_of_result), "figures")
     allowed = (place_of_result, *((figures,) if case.beside else ()))
-    for name in new:
+    for name in sorted(set(after) - set(before)):
         path = str(place.path / name)
         if not any(_below(path, one) or _below(one, path) for one in allowed):
             return f"it left {name!a}"

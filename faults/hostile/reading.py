@@ -7,7 +7,7 @@ import resource
 from collections.abc import Callable
 from pathlib import Path
 
-from faults.contents import changed, snapshot
+from faults.contents import added, changed, snapshot
 from faults.rules import FINE, misbehaviour, refusal
 from faults.trials import Place
 
@@ -46,8 +46,7 @@ def read(
     if not wrong and _around(place) != around:
         wrong = "it wrote outside of the folder it was given"
     if not wrong and outcome.status != FINE:
-        new = sorted(set(after) - set(before))
-        wrong = changed(before, after) or (f"refused, but left {new[0]!a}" if new else None)
+        wrong = changed(before, after) or added(before, after)
     return wrong
 
 
