@@ -49,8 +49,9 @@ def main() -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):  # names of files need not be text
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        with _stopped_by_signals(), _warnings_in_one_line(), muted() if quiet else nullcontext():
-            status = _run(arguments or ["--help"])
+        with _stopped_by_signals(), _warnings_in_one_line():
+            with muted() if quiet else nullcontext():
+                status = _run(arguments or ["--help"])
             sys.stdout.flush()
     except BrokenPipeError:  # whoever read the output has seen enough
         _silence()

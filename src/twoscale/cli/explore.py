@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,8 +46,6 @@ def explore(
       twoscale explore runs/a --out explore.html --open
       twoscale explore runs/a runs/b --out compared.html --serve
     """
-    import webbrowser
-
     from twoscale.cli.display import print_outcome, progress_bar
     from twoscale.cli.paths import RUNS, expect
     from twoscale.explore.page import write_page
@@ -73,8 +73,6 @@ def _serve(
     page: ExplorePage, content: dict[str, Any], port: int, *, opened: bool, json: bool
 ) -> None:
     """Serve a page until the command is interrupted."""
-    import sys
-    import webbrowser
 
     from twoscale.cli.display import print_outcome
     from twoscale.cli.serve import log_to_stderr

@@ -5,17 +5,14 @@ from __future__ import annotations
 import logging
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from warnings import warn
 
 import typer
 
 from twoscale.cli import options
-from twoscale.errors import TwoscaleError, TwoscaleWarning
+from twoscale.errors import TwoscaleWarning
 from twoscale.serve.limits import HOST, PORT, Limits
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 def serve(
@@ -83,12 +80,14 @@ def serve(
     from twoscale.cli.display import print_json
     from twoscale.cli.paths import SAVED, expect
     from twoscale.cli.terminal import is_quiet, print_answer, say
+    from twoscale.files.npy import open_npy
     from twoscale.runtime.memory import parse_size
     from twoscale.serve import Server, load_models
 
     limits = Limits(request_bytes=parse_size(max_request), queue=max_waiting, seconds=timeout)
     expect(SAVED, *runs)
-    models = load_models(runs, inputs=inputs, points=_points(points), device=device)
+    wanted = open_npy(Path(points)) if points and points.endswith(".npy") else points
+    models = load_models(runs, inputs=inputs, points=wanted, device=device)
     server = Server(models, host=host, port=port, limits=limits)
     if server.is_open:
         warn(f"{server.url} is open to others, without a password", TwoscaleWarning, stacklevel=2)
@@ -107,18 +106,6 @@ def serve(
     server.run()
     if not json:
         say("stopped")
-
-
-def _points(given: str | None) -> str | np.ndarray | None:
-    """Return the points of a file, or the text of a lattice as it is."""
-    from twoscale.files.npy import open_npy
-
-    if given is None or not given.endswith(".npy"):
-        return given
-    points = open_npy(Path(given))
-    if points.ndim != 2:
-        raise TwoscaleError(f"{given} must have shape (P, 2): rows and columns, got {points.shape}")
-    return points
 
 
 def log_to_stderr() -> None:
