@@ -73,7 +73,6 @@ def _serve(
     page: ExplorePage, content: dict[str, Any], port: int, *, opened: bool, json: bool
 ) -> None:
     """Serve a page until the command is interrupted."""
-
     from twoscale.cli.display import print_outcome
     from twoscale.cli.serve import log_to_stderr
     from twoscale.explore.server import PageService
