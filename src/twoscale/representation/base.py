@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +30,9 @@ CodeSize = Annotated[
     whole("output modes kept in all, those of largest energy; none: shares of variance decide"),
 ]
 FewFeatures = Annotated[bool, switch("require fewer coarse nodes than training fields")]
+
+
+Value = TypeVar("Value")
 
 
 class Representation(Part, nn.Module, ABC):
@@ -184,7 +187,7 @@ class Representation(Part, nn.Module, ABC):
             )
 
 
-def subset(tensors: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
+def subset(tensors: Mapping[str, Value], name: str) -> dict[str, Value]:
     """Return the tensors of the child module `name`, under their names inside it."""
     prefix = f"{name}."
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

@@ -6,10 +6,10 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
-from typing import Any, cast
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from twoscale.domain.grid import Grid
 from twoscale.domain.patches import PatchLayout
@@ -32,6 +32,7 @@ from twoscale.networks import count_parameters
 from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.problems import Problem
 from twoscale.problems.measures import flux_measures, has_flux, residual_measures
+from twoscale.representation.base import subset
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.stages import INFERENCE
 from twoscale.runtime.texts import percent
@@ -52,6 +53,7 @@ def evaluate_operator(
     names: Sequence[str],
     per_sample: bool = False,
     coverage: Coverage | None = None,
+    resampling: Resampling | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Return all metrics on `test` as fractions; one that does not apply is None.
@@ -60,48 +62,77 @@ def evaluate_operator(
     patches of their own also report on those (native) seams. Of several channels, called `names`,
     each has its own errors under `channels`. With `per_sample` the errors of each sample are under
     that name. With `coverage` it is said under `trust` how often bands hold.
+
+    If `resampling` interpolates fields, metrics name the grids (`resampled_from`, `resampled_to`),
+    and `interpolation_mre` is the error of true outputs that only go in and out again. Such fields
+    also go through the output representation for `oracle_mre`; there are no native seams.
     """
+    interpolates = resampling is not None and resampling.changes
+    native = common if interpolates else operator.layout or common
+    if resampling is not None and interpolates:
+        predict = resampling.check().predict(predict)
     measures = dict(ACCURACY)
-    for prefix, layout in (("native", operator.layout or common), ("common", common)):
+    for prefix, layout in (("native", native), ("common", common)):
         on_seams = seam_measures(layout.seams)
         if problem is not None and has_flux(problem):
             on_seams |= flux_measures(problem, layout.seams)
         measures |= {f"{prefix}.{name}": measure for name, measure in on_seams.items()}
     if problem is not None and problem.has_residual(Grid.of_layout(common)):
         measures |= residual_measures(problem)
-    clock, errors = Clock(), _SampleErrors()
-    passing = _batches(test, predict, clock, coverage)
-    batches = _reported(passing, len(test), progress)
-    values, apart = measure_channels(measures, errors.collected(batches))
-    oracle_errors = _SampleErrors()
-    oracle, oracle_apart = _oracle(operator, test, common, oracle_errors)
+    clock, errors, oracle_errors = Clock(), _SampleErrors(), _SampleErrors()
+    batches = errors.collected(_batches(test, predict, clock, coverage), progress, len(test))
+    values, apart = measure_channels(measures, batches)
+    latent = operator.latent
+    inputs, outputs = latent.inputs, latent.outputs
+    decodes = isinstance(operator, LatentOperator) and outputs.compresses
+    oracle: dict[str, float] = {}
+    oracle_apart: dict[str, list[float]] = {}
+    if decodes and not interpolates:
+        on_seams = seam_measures(common.seams)
+        own = {"mre": ACCURACY["mre"]} | {f"common.{name}": m for name, m in on_seams.items()}
+        batches = oracle_errors.collected(_through(outputs.reconstruct, test))
+        oracle, oracle_apart = measure_channels(own, batches)
     metrics: dict[str, Any] = {"oracle_mre": oracle.get("mre")}
+    metrics |= {"residual_rms": None, "residual_mean_abs": None}
     metrics |= {k: v for k, v in values.items() if "." not in k}
     metrics |= {"pooled_error": values["mre"], "mean_relative_l2": errors.mean}
     metrics["oracle_mean_relative_l2"] = oracle_errors.mean if oracle else None
     metrics["median_relative_l1"] = errors.median_l1
-    metrics |= _under(values, "native")
-    metrics["common_seams"] = _under(values, "common")
+    metrics |= subset(values, "native") | {"common_seams": subset(values, "common")}
     if len(names) > 1:
         apart["mean_relative_l2"] = errors.channel_means
         metrics["channels"] = _of_channels(apart, oracle_apart, names)
     if oracle:
-        metrics["oracle_seams"] = _under(oracle, "common")
-    for name in ("residual_rms", "residual_mean_abs"):
-        metrics.setdefault(name, None)
-    inputs, outputs = operator.latent.inputs, operator.latent.outputs
+        metrics["oracle_seams"] = subset(oracle, "common")
     metrics["input_code"] = inputs.code_size if outputs.compresses else None
     metrics["output_code"] = outputs.code_size if outputs.compresses else None
     if outputs.compresses:
-        metrics["explained_variance"] = _explained(operator.latent)
+        metrics["explained_variance"] = _explained(latent)
     metrics["parameters"] = count_parameters(operator)
-    metrics["samples"] = len(test)
-    metrics["timings"] = dict(clock.seconds)
+    metrics |= {"samples": len(test), "timings": dict(clock.seconds)}
     if coverage is not None:
         metrics["trust"] = coverage.metrics
     if per_sample:
         metrics["per_sample"] = errors.arrays(names)
+    if resampling is not None and interpolates:
+        metrics["interpolation_mre"] = _mre(_through(resampling.interpolated(), test))
+        if decodes:
+            metrics["oracle_mre"] = _mre(
+                _through(resampling.interpolated(outputs.reconstruct), test)
+            )
+        metrics |= resampling.record
     return {name: _finite(value) for name, value in metrics.items()}
+
+
+def _through(function: Predict, test: Pairs) -> Iterator[Batch]:
+    """Yield true outputs beside what a function makes of them."""
+    with torch.no_grad():
+        for truth in test.outputs.fields.chunks():
+            yield Batch(function(truth).double(), truth.double())
+
+
+def _mre(batches: Iterable[Batch]) -> float:
+    return measure_channels({"mre": ACCURACY["mre"]}, batches)[0]["mre"]
 
 
 class _SampleErrors:
@@ -111,11 +142,17 @@ class _SampleErrors:
         self.parts: list[Tensor] = []  # each (batch, channels)
         self.l1_parts: list[Tensor] = []
 
-    def collected(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+    def collected(
+        self, batches: Iterable[Batch], progress: Progress | None = None, samples: int = 0
+    ) -> Iterator[Batch]:
+        done = 0
         for batch in batches:
             self.parts.append(sample_errors(batch.prediction, batch.truth).cpu())
             self.l1_parts.append(sample_errors(batch.prediction, batch.truth, power=1).cpu())
             yield batch
+            done += len(batch.truth)
+            if progress:
+                progress("fields", done, samples, "")
 
     @property
     def mean(self) -> float:
@@ -139,16 +176,6 @@ class _SampleErrors:
         if len(names) > 1:
             found["channels"] = {name: errors[:, i].numpy() for i, name in enumerate(names)}
         return found
-
-
-def _reported(batches: Iterable[Batch], samples: int, progress: Progress | None) -> Iterator[Batch]:
-    """Yield batches, and report how many samples have passed."""
-    done = 0
-    for batch in batches:
-        yield batch
-        done += len(batch.truth)
-        if progress:
-            progress("fields", done, samples, "")
 
 
 @torch.no_grad()
@@ -183,8 +210,7 @@ def _of_channels(
     """Return the errors of each channel, by its name."""
     accuracy = (*ACCURACY, "mean_relative_l2")
     shown = {name: values for name, values in errors.items() if name in accuracy}
-    own = "native."
-    shown |= {k.removeprefix(own): values for k, values in errors.items() if k.startswith(own)}
+    shown |= subset(errors, "native")
     if oracle:
         shown["oracle_mre"] = oracle["mre"]
     return {
@@ -220,11 +246,6 @@ def _explained(latent: LatentOperator) -> dict[str, float]:
     return {"input": sum(seen) / len(seen), **stages}
 
 
-def _under(values: dict[str, float], prefix: str) -> dict[str, float]:
-    start = f"{prefix}."
-    return {k.removeprefix(start): v for k, v in values.items() if k.startswith(start)}
-
-
 def _batches(
     test: Pairs, predict: Predict, clock: Clock, coverage: Coverage | None = None
 ) -> Iterator[Batch]:
@@ -232,9 +253,7 @@ def _batches(
     for inputs, truth, prediction in _predicted(test, predict, clock):
         if coverage is not None:
             coverage.observe(inputs, prediction, truth)
-        seen = inputs[
-            :, : test.inputs.space.field_channels
-        ]  # an equation has no parameters of ours
+        seen = inputs[:, : test.inputs.space.field_channels]  # equations have no parameters of ours
         yield Batch(prediction.double(), truth.double(), seen.double())
 
 
@@ -281,66 +300,3 @@ def _predicted_elsewhere(
 
 def _predictions(chunks: Iterator[Tensor], predict: Predict) -> Tensor:
     return torch.cat([predict(chunk) for chunk in chunks])
-
-
-@torch.no_grad()
-def _oracle(
-    operator: FieldOperator, test: Pairs, common: PatchLayout, errors: _SampleErrors
-) -> tuple[dict[str, float], dict[str, list[float]]]:
-    """Return the errors of the output representation alone, if predictions are decoded from it.
-
-    Over all channels, and for each of them; `errors` collects those of the samples.
-    """
-    if not isinstance(operator, LatentOperator) or not operator.outputs.compresses:
-        return {}, {}
-    on_seams = seam_measures(common.seams)
-    measures = {"mre": ACCURACY["mre"]} | {f"common.{name}": m for name, m in on_seams.items()}
-    representation = operator.outputs
-    batches = (
-        Batch(representation.reconstruct(truth).double(), truth.double())
-        for truth in test.outputs.fields.chunks()
-    )
-    return measure_channels(measures, errors.collected(batches))
-
-
-def evaluate_resampled(
-    resampling: Resampling, operator: FieldOperator, predict: Predict, test: Pairs, **options: Any
-) -> dict[str, Any]:
-    """Return the metrics of an operator on the given grids; `options` as for `evaluate_operator`.
-
-    If fields are interpolated, metrics name the grids (`resampled_from`, `resampled_to`), and
-    `interpolation_mre` is the error of true outputs that only go in and out again. Such fields also
-    go through the output representation for `oracle_mre`.
-    """
-    if not resampling.changes:
-        return evaluate_operator(operator, predict, test, **options)
-    resampling.check()
-    seen = cast(FieldOperator, _Unlayered(operator))
-    metrics = evaluate_operator(seen, resampling.predict(predict), test, **options)
-
-    def error(function: Predict) -> float:
-        """Return the error of true outputs that go in, through a function, and out again."""
-        batches = (
-            Batch(resampling.leave(function(resampling.back(truth))).double(), truth.double())
-            for truth in test.outputs.fields.chunks()
-        )
-        return measure_channels({"mre": ACCURACY["mre"]}, batches)[0]["mre"]
-
-    costs: dict[str, Any] = {"interpolation_mre": error(lambda fields: fields)}
-    if isinstance(operator, LatentOperator) and operator.outputs.compresses:
-        costs["oracle_mre"] = error(operator.outputs.reconstruct)
-    return metrics | costs | resampling.record
-
-
-class _Unlayered(nn.Module):
-    """An operator as its metrics on another grid see it: without seams and oracle of its own."""
-
-    layout = None
-
-    def __init__(self, operator: FieldOperator) -> None:
-        super().__init__()
-        self.operator = operator
-
-    @property
-    def latent(self) -> LatentOperator:
-        return self.operator.latent

@@ -27,7 +27,7 @@ from twoscale.surrogate.display import Metrics
 from twoscale.surrogate.driver import FittedState
 from twoscale.surrogate.evaluation import (
     coefficient_of_determination,
-    evaluate_resampled,
+    evaluate_operator,
     warn_of_failure,
     with_facts_of_fit,
 )
@@ -396,8 +396,7 @@ class FittedSurrogate:
         if state.trust is not None and grids == fitted:
             coverage = Coverage(state.trust, state.operator, self.problem)
         with reporting(progress) as report:
-            metrics = evaluate_resampled(
-                Resampling(state.spaces, grids),
+            metrics = evaluate_operator(
                 state.operator,
                 self._apply,
                 pairs.on(self.device),
@@ -406,6 +405,7 @@ class FittedSurrogate:
                 names=state.spaces[1].channel_names,
                 per_sample=per_sample,
                 coverage=coverage,
+                resampling=Resampling(state.spaces, grids),
                 progress=report,
             )
         warn_of_failure(metrics)

@@ -89,6 +89,12 @@ class Resampling:
         grid = self.fitted[1].grid
         return interpolate_cubic(outputs, *grid.plane)
 
+    def interpolated(self, function: Predict | None = None) -> Predict:
+        """Return the way of true outputs in, perhaps through a function, and out again."""
+        if function is None:
+            return lambda outputs: self.leave(self.back(outputs))
+        return lambda outputs: self.leave(function(self.back(outputs)))
+
     def predict(self, predict: Predict) -> Predict:
         """Return a prediction from given grid to given grid."""
         return lambda fields: self.leave(predict(self.enter(fields)))
