@@ -7,7 +7,7 @@ from typing import Any
 
 from twoscale.data import Dataset, split_samples
 from twoscale.errors import TwoscaleError
-from twoscale.files import claimed, new_folder, read_json, resolve_target
+from twoscale.files import claimed, read_json, resolve_target
 from twoscale.run.folder import Fitted, Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import reads_on_each_pass, scratch_in, split_pairs
 from twoscale.runtime.progress import Progress
@@ -81,8 +81,5 @@ def finetune_run(
             shares=shares,
             test=test,
         )
-        new_folder(output.content)
         fitted = Fitted(Path(out), surrogate, config, split, pairs, start.trust_ is not None)
-        write_run(output.content, fitted, progress, illustrate)
-        output.commit()
-    return Run(Path(out), surrogate, config)
+        return write_run(output, fitted, progress, illustrate)

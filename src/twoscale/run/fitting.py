@@ -20,12 +20,10 @@ from twoscale.files import (
     check_target,
     claimed,
     content_digest,
-    new_folder,
     read_sums,
     resolve_target,
     working,
 )
-from twoscale.files.outputs import Output
 from twoscale.files.work_folder import tidy
 from twoscale.operators.fitting import FitOptions, FittedRepresentations
 from twoscale.run.folder import (
@@ -170,15 +168,15 @@ def fit_runs(
     if not processes.is_first():
         return [fits.share()]
     known: dict[Path, Run] = {}
-    together = len(requests) > 1 and on_error is None
-    if together and resume and not overwrite:
-        known = fits.finished()
-        fits.keep([place for place in fits.places if requests[place].out not in known])
+    at_once = on_error is not None
+    keep = partial(kept_checkpoints, device=resolve_device(device), resume=resume)
     with ExitStack() as stack:
-        if together:
-            work = stack.enter_context(fits.common_work(overwrite=overwrite))
+        if len(requests) > 1 and not at_once:
+            if resume and not overwrite:
+                known = fits.finished()
             asked = fits.asked | {"requests": [repr(request) for request in requests]}
-            checkpoints = fits.checkpoints_in(work, asked, resume=resume)
+            work = fits.common_work(content_digest(asked)[:8], overwrite=overwrite)
+            checkpoints = keep(stack.enter_context(work), asked)
         outputs = {
             place: stack.enter_context(
                 claimed(requests[place].out, overwrite=overwrite, may_replace=is_replaceable)
@@ -186,18 +184,20 @@ def fit_runs(
             for place in fits.places
         }
         first = outputs[fits.places[0]].work
-        scratch = stack.enter_context(fits.scratch_in(first))
-        kept = checkpoints or fits.checkpoints_in(first, fits.asked_in_full, resume=resume)
-        at_once = on_error is not None
+        spooled = any(one.parts.trains_on_fields for one in fits.surrogates)
+        fields = dataset if spooled else None
+        scratch = stack.enter_context(scratch_in(first, memory, stored=fits.large, fields=fields))
 
         def write(place: int, state: FittedState) -> None:
-            run = fits.write(place, state, outputs[place], illustrate, commit=at_once)
+            fitted = fits.fitted(place, state)
+            run = write_run(outputs[place], fitted, progress, illustrate, commit=at_once)
             known[run.path] = run
 
         def fail(place: int, error: Exception) -> None:
             assert on_error is not None
             on_error(requests[place], error)
 
+        kept = checkpoints or keep(first, fits.asked_in_full)
         fits.fit(write, fail if at_once else None, kept, scratch)
         if not at_once:
             for output in outputs.values():
@@ -248,12 +248,8 @@ class _RunFits:
             "training_samples": [len(split.training) for split in self.splits],
         }
 
-    def keep(self, places: list[int]) -> None:
-        """Fit only the requests at these places."""
-        self.places = places
-
     def finished(self) -> dict[Path, Run]:
-        """Return the runs that exist already and are what is asked for, by their folders."""
+        """Return the runs that exist already and are what is asked for; leave them out."""
         found = {}
         for place, request in enumerate(self.requests):
             if not is_surrogate(request.out):
@@ -263,15 +259,15 @@ class _RunFits:
                 check_file(request.out, name)
             if run.config["hash"] == self._config(place)["hash"]:
                 found[request.out] = run
+                self.places.remove(place)
                 tidy(request.out.resolve())
         return found
 
     @contextmanager
-    def common_work(self, *, overwrite: bool) -> Iterator[WorkFolder]:
+    def common_work(self, digest: str, *, overwrite: bool) -> Iterator[WorkFolder]:
         """Give the work folder of all requests, whose checkpoints stay until all runs appeared."""
-        asked = self.asked | {"requests": [repr(request) for request in self.requests]}
         first = resolve_target(self.requests[0].out)
-        place = first.with_name(f"{first.name}-and-others-{content_digest(asked)[:8]}")
+        place = first.with_name(f"{first.name}-and-others-{digest}")
         if not self.places:
             with suppress(TwoscaleError):  # left by a command that was killed at its very end
                 WorkFolder(place).remove()
@@ -284,20 +280,6 @@ class _RunFits:
             check_target(out, overwrite=overwrite, may_replace=is_replaceable)
         with working(place, subject=f"fitting into {place.parent}") as work:
             yield work
-
-    def checkpoints_in(
-        self, work: WorkFolder, asked: dict[str, Any], *, resume: bool
-    ) -> Checkpoints:
-        """Return the checkpoints in a work folder: those of the same fits, or none yet."""
-        return kept_checkpoints(work, asked, device=resolve_device(self.device), resume=resume)
-
-    @contextmanager
-    def scratch_in(self, work: WorkFolder) -> Iterator[Scratch]:
-        """Give what makes the large tensors of all fits; its files are in a work folder."""
-        spooled = any(one.parts.trains_on_fields for one in self.surrogates)
-        fields = self.dataset if spooled else None
-        with scratch_in(work, self.memory, stored=self.large, fields=fields) as scratch:
-            yield scratch
 
     def share(self) -> Run:
         """Train with the process that writes the run."""
@@ -383,26 +365,18 @@ class _RunFits:
             test=self.test,
         )
 
-    def write(
-        self,
-        place: int,
-        state: FittedState,
-        output: Output,
-        illustrate: Illustrate | None,
-        *,
-        commit: bool,
-    ) -> Run:
-        """Write a fitted run into its folder, which appears at once with `commit`."""
+    def fitted(self, place: int, state: FittedState) -> Fitted:
+        """Return what becomes a run once a fit is done."""
         request, surrogate = self.requests[place], self.surrogates[place]
         surrogate.state_ = state
-        config, data = self._config(place), self.kept[self._part(place)]
-        split, trusted = self.splits[place], request.calibrates
-        new_folder(output.content)
-        fitted = Fitted(request.out, surrogate, config, split, data, trusted=trusted)
-        write_run(output.content, fitted, self.progress, illustrate)
-        if commit:
-            output.commit()
-        return Run(request.out, surrogate, config)
+        return Fitted(
+            request.out,
+            surrogate,
+            self._config(place),
+            self.splits[place],
+            self.kept[self._part(place)],
+            trusted=request.calibrates,
+        )
 
 
 def _check_shared(surrogate: Surrogate, dataset: Dataset, test: Dataset | None) -> None:

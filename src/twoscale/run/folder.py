@@ -17,8 +17,9 @@ from twoscale.data.direct import is_stored, reopen_data
 from twoscale.errors import TwoscaleError
 from twoscale.fields.pairs import Pairs, SplitData
 from twoscale.fields.workers import Workers
-from twoscale.files import check_file, read_sums, write_json
+from twoscale.files import check_file, new_folder, read_sums, write_json
 from twoscale.files.checksums import read_checked_json, write_sums
+from twoscale.files.outputs import Output
 from twoscale.math.measures import Batch, relative_errors
 from twoscale.run.break_even import break_even
 from twoscale.run.pairs import loaded_pairs, stored_pairs
@@ -211,9 +212,19 @@ Illustrate = Callable[[Path, Fitted], None]
 
 
 def write_run(
-    folder: Path, fitted: Fitted, progress: Progress | None, illustrate: Illustrate | None
-) -> None:
-    """Evaluate a fitted surrogate on the test pairs and write all files of a run."""
+    output: Output,
+    fitted: Fitted,
+    progress: Progress | None,
+    illustrate: Illustrate | None,
+    *,
+    commit: bool = True,
+) -> Run:
+    """Evaluate a fitted surrogate on the test pairs and write all files of a run.
+
+    The run folder appears at once, unless the caller is to `commit` the output.
+    """
+    folder = output.content
+    new_folder(folder)
     if progress:
         progress("evaluation", 0, 1, "")
     surrogate, test = fitted.surrogate, fitted.data.test
@@ -235,6 +246,9 @@ def write_run(
         illustrate(folder, fitted)
     if progress:
         progress("evaluation", 1, 1, "")
+    if commit:
+        output.commit()
+    return Run(fitted.out, surrogate, fitted.config)
 
 
 def _training_errors(surrogate: Surrogate, pairs: Pairs) -> dict[str, float | None]:

@@ -10,7 +10,7 @@ from typing import Any
 from twoscale.data import Dataset, Shares
 from twoscale.fields.pairs import SplitData
 from twoscale.fields.workers import Cluster
-from twoscale.files import claimed, new_folder
+from twoscale.files import claimed
 from twoscale.run.folder import Fitted, Illustrate, Run, run_config, write_run
 from twoscale.run.pairs import (
     reads_on_each_pass,
@@ -113,11 +113,8 @@ def auto_run(
         )
         surrogate = found.surrogate
         config = run_config(dataset, surrogate, len(split.training), shares=shares, test=test)
-        new_folder(output.content)
         fitted = Fitted(Path(out), surrogate, config, split, pairs, calibrates, found.record)
-        write_run(output.content, fitted, progress, illustrate)
-        output.commit()
-    return Run(Path(out), surrogate, config)
+        return write_run(output, fitted, progress, illustrate)
 
 
 def _seconds_afterwards(

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Generic, TypeVar, overload
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,7 +14,7 @@ from twoscale.domain.patches import PatchLayout, as_pair
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.pairs import Pairs
-from twoscale.fields.samples import Fields, check_prediction
+from twoscale.fields.samples import Array, Fields, check_prediction
 from twoscale.fields.source import slices
 from twoscale.operators.operators import FieldOperator
 from twoscale.operators.spec import SurrogateSpec
@@ -108,24 +107,13 @@ class FittedSurrogate:
     @overload
     def predict(
         self,
-        inputs: Tensor,
+        inputs: Array,
         *,
         parameters: Any = None,
         batch_size: int | None = None,
         resample: bool = False,
         progress: ShowProgress = None,
-    ) -> Tensor: ...
-
-    @overload
-    def predict(
-        self,
-        inputs: np.ndarray,
-        *,
-        parameters: np.ndarray | None = None,
-        batch_size: int | None = None,
-        resample: bool = False,
-        progress: ShowProgress = None,
-    ) -> np.ndarray: ...
+    ) -> Array: ...
 
     @overload
     def predict(
