@@ -15,32 +15,31 @@ VectorMap = Callable[[Sequence[Tensor]], Tensor]
 _STEP = 6e-6  # of central differences in double precision: about the cube root of its rounding
 
 
-def gradient(function: VectorMap, vectors: Sequence[Tensor], place: int, sens: Tensor) -> Tensor:
+def gradient(function: VectorMap, vectors: Sequence[Tensor], number: int, sens: Tensor) -> Tensor:
     """Return sens' J (b, n), J the derivative with respect to one of the vectors; sens (b, m)."""
     with torch.enable_grad():
-        at = vectors[place].detach().requires_grad_()
-        value = (function(_with(vectors, place, at)) * sens).sum()
+        at = vectors[number].detach().requires_grad_()
+        value = (function(_with(vectors, number, at)) * sens).sum()
         if not value.requires_grad:  # the map is constant
             return torch.zeros_like(at)
-        (found,) = torch.autograd.grad(value, at)
-    return found
+        return torch.autograd.grad(value, at)[0]
 
 
 def jacobian_action(
-    function: VectorMap, vectors: Sequence[Tensor], place: int, direction: Tensor
+    function: VectorMap, vectors: Sequence[Tensor], number: int, direction: Tensor
 ) -> Tensor:
     """Return J v (b, m), J the derivative with respect to one of the vectors; v (b, n)."""
 
     def moved(at: Tensor) -> Tensor:
-        return function(_with(vectors, place, at))
+        return function(_with(vectors, number, at))
 
     def exactly() -> Tensor:
         """w' J is linear in w, so that its derivative along v is J v."""
-        value, pull, *_ = torch.func.vjp(moved, vectors[place])
+        value, pull, *_ = torch.func.vjp(moved, vectors[number])
         _, push, *_ = torch.func.vjp(lambda weight: pull(weight)[0], torch.zeros_like(value))
         return push(direction)[0]
 
-    return _exact_or_difference(exactly, moved, vectors[place], direction)
+    return _exact_or_difference(exactly, moved, vectors[number], direction)
 
 
 def hessian_action(
@@ -53,17 +52,17 @@ def hessian_action(
 ) -> Tensor:
     """Return d/dt of the gradient at x + t v (b, n).
 
-    The gradient is that of sens' f with respect to the first place; v moves the second one.
+    The gradient is that of sens' f with respect to the first of the two vectors; v moves the second one.
     """
 
     def moved(at: Tensor) -> Tensor:
         return gradient(function, _with(vectors, second, at), first, sens)
 
-    def grad(one: Tensor) -> Tensor:
-        """Return the derivative of sens' f along v, where the first vector is `one`."""
-        given = _with(vectors, first, one)
-        inner = torch.func.grad(lambda at: (function(_with(given, second, at)) * sens).sum())
-        return (inner(given[second]) * direction).sum()
+    def grad(start: Tensor) -> Tensor:
+        """Return the derivative of sens' f along v, where the first vector is `start`."""
+        inputs = _with(vectors, first, start)
+        inner = torch.func.grad(lambda at: (function(_with(inputs, second, at)) * sens).sum())
+        return (inner(inputs[second]) * direction).sum()
 
     def exactly() -> Tensor:
         return torch.func.grad(grad)(vectors[first])
@@ -95,6 +94,6 @@ def _exact_or_difference(
         return (ends[0] - ends[1]) / (2 * step)
 
 
-def _with(vectors: Sequence[Tensor], place: int, one: Tensor) -> list[Tensor]:
-    """Return the vectors with another one at a place."""
-    return [one if number == place else vector for number, vector in enumerate(vectors)]
+def _with(vectors: Sequence[Tensor], number: int, replacing: Tensor) -> list[Tensor]:
+    """Return the vectors with another one in place of that number."""
+    return [*vectors[:number], replacing, *vectors[number + 1 :]]

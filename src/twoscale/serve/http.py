@@ -88,8 +88,10 @@ class HttpService:
             _printable(str(refusal)),
             exc_info=error if unexpected else None,
         )
+        # Errors have the shape of UM-Bridge's.
+        content = {"error": {"type": refusal.kind, "message": str(refusal)}}
         kind = _LastResponse if CLOSE.items() <= refusal.headers.items() else Response
-        return kind(json.dumps(refusal.content), refusal.status, refusal.headers, JSON)
+        return kind(json.dumps(content), refusal.status, refusal.headers, JSON)
 
     def _refusal(self, request: Request, error: Exception) -> Refusal:
         if isinstance(error, Refusal):

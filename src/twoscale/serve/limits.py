@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
 
 from twoscale.errors import TwoscaleError
 
@@ -94,8 +93,3 @@ class Refusal(Exception):
         self.status = status
         self.kind = kind or _KINDS.get(status, "InvalidInput")
         self.headers = {**(headers or {}), **({"Retry-After": "1"} if status == 503 else {})}
-
-    @property
-    def content(self) -> dict[str, Any]:
-        """Return the body of the answer; its shape is that of UM-Bridge's errors."""
-        return {"error": {"type": self.kind, "message": str(self)}}

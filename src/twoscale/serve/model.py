@@ -115,36 +115,36 @@ class ServedModel:
         """
         inputs, outputs = self.spaces
         if asked.fields is None:
-            given = () if asked.parameters is None else asked.parameters.shape
-            single = not given or given == (inputs.parameters,) != (1,)
-            samples, space = 1 if single else given[0], outputs
+            shape = () if asked.parameters is None else asked.parameters.shape
+            single = not shape or shape == (inputs.parameters,) != (1,)
+            samples, space = 1 if single else shape[0], outputs
         else:
             options: dict[str, Any] = {"any_grid": asked.resample, "rank": self.surrogate.ranks_[0]}
-            shape, _ = read_shape(asked.fields.shape, "input", inputs, **options)
-            samples, space = shape[0], predicted_space(self.spaces, shape, resample=asked.resample)
+            read, _ = read_shape(asked.fields.shape, "input", inputs, **options)
+            samples, space = read[0], predicted_space(self.spaces, read, resample=asked.resample)
         numbers = samples * prod(space.shape)
         held = samples * (prod(inputs.shape) + prod(outputs.shape)) + numbers
         return MemoryNeed(samples, _SINGLE * held, numbers)
 
     def read(self, asked: FieldRequest) -> PredictionInputs:
         """Return inputs as a field batch, or raise a TwoscaleError that says what is wrong."""
-        given = prediction_inputs(
+        inputs = prediction_inputs(
             asked.fields,
             asked.parameters,
             self.spaces,
             self.surrogate.ranks_[0],
             resample=asked.resample,
         )
-        if not bool(torch.isfinite(given.fields).all()):
+        if not bool(torch.isfinite(inputs.fields).all()):
             raise TwoscaleError("the inputs contain NaN or infinite values")
-        self._check_values(given.fields)
-        return given
+        self._check_values(inputs.fields)
+        return inputs
 
     def _check_values(self, fields: Tensor) -> None:
         """Raise if the surrogate cannot read these values, such as the logarithm of a negative."""
         self.surrogate.operator_.latent.inputs.check_values(fields)
 
-    def prediction(self, given: PredictionInputs, level: float | None = None) -> QueuedCall:
+    def prediction(self, inputs: PredictionInputs, level: float | None = None) -> QueuedCall:
         """Return what predicts the solutions of inputs, and with a level assesses them.
 
         Raise if the surrogate has no radii of that level.
@@ -161,15 +161,15 @@ class ServedModel:
             found = assessed(self.surrogate, trust, fields, level=level, length=len(fields))
             return (found.fields, torch.as_tensor(found.radius), torch.as_tensor(found.outside))
 
-        return QueuedCall((self.name, "predict", level), work, (given.fields,))
+        return QueuedCall((self.name, "predict", level), work, (inputs.fields,))
 
-    def answer(self, given: PredictionInputs, results: Tensors) -> tuple[np.ndarray, ...]:
+    def answer(self, inputs: PredictionInputs, results: Tensors) -> tuple[np.ndarray, ...]:
         """Return results as a user's arrays: fields, and radii and flags of an assessment.
 
         Raise if the fields are not finite.
         """
-        check_prediction(given.fields, results[0], self._check_values)
-        fields = given.result(results[0], self.spaces, self.surrogate.ranks_[1])
+        check_prediction(inputs.fields, results[0], self._check_values)
+        fields = inputs.result(results[0], self.spaces, self.surrogate.ranks_[1])
         return np.asarray(fields), *(result.numpy() for result in results[1:])
 
     # The map between vectors
@@ -197,9 +197,9 @@ class ServedModel:
         held += 0 if points is None else _POINT_BYTES * len(points)
         return MemoryNeed(1, held, max(*self.input_sizes, size))
 
-    def chosen_points(self, given: Any) -> Points | None:
+    def chosen_points(self, coordinates: Any) -> Points | None:
         """Return the points of a request's configuration, or the model's own."""
-        return self.points if given is None else Points.on(self.spaces[1].grid, given)
+        return self.points if coordinates is None else Points.on(self.spaces[1].grid, coordinates)
 
     def check_vectors(self, vectors: Sequence[Tensor]) -> None:
         """Raise if the surrogate cannot read the fields that vectors stand for."""

@@ -122,9 +122,9 @@ class ModelService(HttpService):
             raise Refusal(413, f"a request has {most} fields at most, got {need.samples}")
         size = need.bytes + answer_size(need.answered, wanted)
         memory.add_expanded(size)
-        given = await off_loop(size, asked.model.read, asked)
-        results = await self.batcher.compute(asked.model.prediction(given, asked.level))
-        return await off_loop(size, _response, asked, given, results, wanted)
+        inputs = await off_loop(size, asked.model.read, asked)
+        results = await self.batcher.compute(asked.model.prediction(inputs, asked.level))
+        return await off_loop(size, _response, asked, inputs, results, wanted)
 
     # Vectors
 
@@ -204,9 +204,9 @@ def _as_fields_or_parameters(
 
 
 def _response(
-    asked: FieldRequest, given: PredictionInputs, results: Tensors, kind: str
+    asked: FieldRequest, inputs: PredictionInputs, results: Tensors, kind: str
 ) -> Response:
-    fields, *assessed = asked.model.answer(given, results)
+    fields, *assessed = asked.model.answer(inputs, results)
     content: dict[str, Any] = {"model": asked.model.name, "shape": list(fields.shape)}
     if assessed:
         radius, outside = assessed
