@@ -52,7 +52,7 @@ def hessian_action(
 ) -> Tensor:
     """Return d/dt of the gradient at x + t v (b, n).
 
-    The gradient is that of sens' f with respect to the first of the two vectors; v moves the second one.
+    The gradient is that of sens' f with respect to the first vector; v moves the second one.
     """
 
     def moved(at: Tensor) -> Tensor:
