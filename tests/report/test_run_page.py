@@ -20,7 +20,7 @@ from twoscale.report.run_samples import measure_samples
 
 HOSTILE = "<script>alert(1)</script> $x & \"y'"
 PICTURES = {"median", "best", "worst", "histogram", "shares", "error-map", "spectra", "timings"}
-PICTURES |= {"losses", "reliability", "radii", "distances"}
+PICTURES |= {"losses", "reliability", "errors-and-radii", "distances"}
 
 
 def record(shape=(1, 16, 16), inputs="fields", *, names=None, method="local", name="mine"):

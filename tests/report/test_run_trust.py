@@ -101,12 +101,12 @@ def test_all_charts_are_drawn(trust):
     radii = replace(trust.radii, errors=np.where(outside, np.inf, trust.radii.errors))
     far = replace(trust, radii=radii, distances=np.where(outside, 300.0, trust.distances))
     charts = {chart.name: chart for chart in trust_charts(np.arange(FRESH), far)}
-    assert list(charts) == ["reliability", "radii", "certificates", "distances"]
+    assert list(charts) == ["reliability", "errors-and-radii", "certificates", "distances"]
     drawn = {name: chart.picture().figure for name, chart in charts.items()}
-    assert drawn["radii"].axes[0].get_xlabel() == "radius at level 0.95 (%)"
+    assert drawn["errors-and-radii"].axes[0].get_xlabel() == "radius at level 0.95 (%)"
     legend = [one.get_text() for one in drawn["distances"].legends[0].texts]
     assert legend[-2:] == [f"outside: {far.outside.sum()}", "limit"]
-    assert charts["radii"].draw().table["radius %"] == pytest.approx(100 * radii.radii)
+    assert charts["errors-and-radii"].draw().table["radius %"] == pytest.approx(100 * radii.radii)
 
 
 # Words

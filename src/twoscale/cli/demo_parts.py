@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -75,11 +75,11 @@ class _Demo:
         dataset = self._dataset()
         runs: dict[str, Run] = {}
         _tell(2, f"searching for the best surrogate within {duration_text(self.asked.budget)}")
-        runs[SEARCH] = self._run(dataset, SEARCH, self._searched)
+        runs[SEARCH] = self._run(dataset, SEARCH)
         for place, method in enumerate(_METHODS, 1):
             title = method_title(method)
             _tell(3, f"fitting the paper's methods: {title} ({place} of {len(_METHODS)})")
-            runs[method] = self._run(dataset, method, self._fitted)
+            runs[method] = self._run(dataset, method)
         _tell(4, "drawing the page")
         with progress_bar() as progress:
             write_demo_page(self.out / PAGE, dataset, runs, overwrite=True, progress=progress)
@@ -107,39 +107,31 @@ class _Demo:
         self._finish(path.name)
         return dataset
 
-    def _run(self, dataset: Dataset, name: str, make: Callable[[Dataset, Path, str], Run]) -> Run:
+    def _run(self, dataset: Dataset, name: str) -> Run:
         """Return the finished run of that name on this dataset, or make it."""
         path = self.out / "runs" / name
         if name in self.done:
-            try:
+            with suppress(TwoscaleError):  # damaged meanwhile
                 run = Run.open(path, device=self.asked.device)
                 if run.fitted_on(dataset):
                     return run
-            except TwoscaleError:  # damaged meanwhile
-                pass
-        run = make(dataset, path, name)
+        run = self._fit(dataset, path, name)
         self._finish(name)
         return run
 
-    def _searched(self, dataset: Dataset, path: Path, _: str) -> Run:
+    def _fit(self, dataset: Dataset, path: Path, name: str) -> Run:
+        """Return the result of a search, or the run of one of the paper's methods."""
+        options: dict[str, Any] = {"seed": self.asked.seed, "device": self.asked.device}
+        options["overwrite"] = True
+        if name != SEARCH:
+            options |= {"method": name, "settings": {"epochs": self.asked.epochs}}
+            with progress_bar(method_title(name)) as progress:
+                return fit_run(dataset, path, progress=progress, **options)
         with progress_bar("search", over="seconds") as progress:
-            run = auto_run(
-                dataset, path, budget=self.asked.budget, progress=progress, **self._options
-            )
+            run = auto_run(dataset, path, budget=self.asked.budget, progress=progress, **options)
         if run.search and run.search["stopped"] == INTERRUPTED:
             raise KeyboardInterrupt  # it stops the demo, and not only the search
         return run
-
-    def _fitted(self, dataset: Dataset, path: Path, method: str) -> Run:
-        settings = {"epochs": self.asked.epochs}
-        with progress_bar(method_title(method)) as progress:
-            return fit_run(
-                dataset, path, method=method, settings=settings, progress=progress, **self._options
-            )
-
-    @property
-    def _options(self) -> dict[str, Any]:
-        return {"seed": self.asked.seed, "device": self.asked.device, "overwrite": True}
 
     def _finish(self, part: str) -> None:
         self.done.append(part)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -64,9 +65,7 @@ def _sample(run: RunRecord, sample: SamplePrediction, columns: int) -> Drawing:
     """Input, truth, prediction, and error. Truth and prediction share a scale."""
     names, inputs = channel_names(run.surrogate.output_space_), run.surrogate.input_space_.names
     seams = None if run.samples is None else run.samples.seams
-    wide, narrow = (
-        sample_strip(sample, names, inputs or (), seams, columns=across) for across in (columns, 2)
-    )
+    strip = partial(sample_strip, sample, names, inputs or (), seams)
     channels, drawn = len(sample.truth), shown_channels(len(sample.truth))
     words = ["Lines are patch borders."] if seams is not None else []
     words.append(f"This is sample {sample.number} of the data.")
@@ -75,7 +74,8 @@ def _sample(run: RunRecord, sample: SamplePrediction, columns: int) -> Drawing:
         words.append(f"A prediction takes {short_duration_text(run.prediction_seconds)}.")
     if channels > drawn:
         words.append(f"The first {drawn} of {channels} channels are shown.")
-    return Drawing(wide, None, " ".join(words), narrow if columns > 2 and channels == 1 else None)
+    narrow = strip(columns=2) if columns > 2 and channels == 1 else None
+    return Drawing(strip(columns=columns), None, " ".join(words), narrow)
 
 
 # Errors
@@ -129,13 +129,13 @@ def _mark_quantiles(axis: Axes, values: np.ndarray) -> None:
 
 
 @chart("What limits the error")
-def shares(found: Mapping[str, float]) -> Drawing:
+def shares(by_cause: Mapping[str, float]) -> Drawing:
     """Shares of the squared error: what the code cannot express (representation), what was not
     learned (predictor), what was learned on training samples only (data).
     """
-    rows = [(name, 100 * share, MEANINGS[name]) for name, share in found.items()]
+    rows = [(name, 100 * share, MEANINGS[name]) for name, share in by_cause.items()]
     table = ChartTable(["cause", "share %", "meaning"], rows)
-    looks = [(_CAUSES[name], "") for name in found]
+    looks = [(_CAUSES[name], "") for name in by_cause]
     return Drawing(_stacked(table, looks, "share of the squared error (%)", "%"), table)
 
 
@@ -155,21 +155,21 @@ def _stacked(table: ChartTable, looks: Sequence[tuple[str, str]], words: str, un
 
 
 @chart("Errors of the channels")
-def channels(found: Mapping[str, Mapping[str, Any]]) -> Drawing:
+def channels(measures: Mapping[str, Mapping[str, Any]]) -> Drawing:
     """Each channel's relative error, and that of its representation alone."""
     keys = {"mean_relative_l2": "mean error %", "mre": "MRE %", "oracle_mre": "oracle MRE %"}
-    columns: dict[str, Any] = {"channel": list(found)}
+    columns: dict[str, Any] = {"channel": list(measures)}
     for key, heading in keys.items():
-        values = [own.get(key) for own in found.values()]
+        values = [own.get(key) for own in measures.values()]
         columns[heading] = [None if value is None else 100 * value for value in values]
     table = ChartTable.of(columns)
-    figure, axis = one_panel(0.9 + 2 * _BAR * len(found))
+    figure, axis = one_panel(0.9 + 2 * _BAR * len(measures))
     for heading, look, shift in (("MRE %", LEARNED, -0.2), ("oracle MRE %", ORACLE, 0.2)):
         for place, value in enumerate(table[heading]):
             if np.isfinite(value):
                 drawn = axis.barh(place + shift, value, **bar(look, "") | {"height": 0.38})
                 axis.bar_label(drawn, fmt="%.3g", fontsize=8, padding=2)
-    axis.set_yticks(range(len(found)), [short(name) for name in found])
+    axis.set_yticks(range(len(measures)), [short(name) for name in measures])
     axis.invert_yaxis()
     axis.margins(x=0.15)
     axis.grid(axis="y", visible=False)

@@ -27,23 +27,23 @@ def trust_charts(numbers: np.ndarray, trust: TrustSamples) -> Iterator[PicturePl
     """Yield what is known of samples with these numbers."""
     if trust.radii is not None:
         yield reliability(trust.radii)
-        yield radii(numbers, trust.radii, trust.outside)
+        yield errors_and_radii(numbers, trust.radii, trust.outside)
     if trust.proofs is not None:
         yield certificates(numbers, trust.proofs)
     yield distances(numbers, trust)
 
 
 @chart("How often radii hold")
-def reliability(found: Radii) -> Drawing:
+def reliability(radii: Radii) -> Drawing:
     """Share of samples whose error is within its radius, at each level. On the dashed line radii
     hold as often as they promise. Grey is what chance allows.
     """
-    values = (found.levels, found.covered, *found.chance)
+    values = (radii.levels, radii.covered, *radii.chance)
     headings = ("level %", "within %", "by chance from %", "to %")
     figure, axis = one_panel(3.4)
-    draw_reliability(axis, {"this run": found}, {"this run": LEARNED})
+    draw_reliability(axis, {"this run": radii}, {"this run": LEARNED})
     axis.legend(loc="lower right")
-    samples = f"{found.calibrated} calibration and {len(found.errors)} test samples"
+    samples = f"{radii.calibrated} calibration and {len(radii.errors)} test samples"
     columns = {name: 100 * column for name, column in zip(headings, values, strict=True)}
     return Drawing(figure, ChartTable.of(columns), f"These are {samples}.")
 
@@ -56,48 +56,48 @@ def draw_reliability(axis: Axes, runs: Mapping[str, Radii], colours: Mapping[str
         100 * first.levels, 100 * low, 100 * high, color="0.85", label="chance (95 %)"
     )
     axis.plot([50, 100], [50, 100], label="as promised", **_DIAGONAL)
-    for name, found in runs.items():
-        axis.plot(100 * found.levels, 100 * found.covered, "o-", color=colours[name], label=name)
+    for name, radii in runs.items():
+        axis.plot(100 * radii.levels, 100 * radii.covered, "o-", color=colours[name], label=name)
     axis.set(xlabel="level (%)", ylabel="samples within their radius (%)")
     axis.set_xlim(48, 101)
 
 
 @chart("Errors and radii")
-def radii(numbers: np.ndarray, found: Radii, outside: np.ndarray) -> Drawing:
+def errors_and_radii(numbers: np.ndarray, radii: Radii, outside: np.ndarray) -> Drawing:
     """Each sample's error against its radius, which is known without the truth. Above the dashed
     line the radius did not hold. The more radii differ, the more they tell which samples are
     difficult.
     """
-    outside = outside[: len(found.errors)]
+    outside = outside[: len(radii.errors)]
     columns = {
-        "sample": numbers[: len(found.errors)],
-        "error %": 100 * found.errors,
-        "radius %": 100 * found.radii,
+        "sample": numbers[: len(radii.errors)],
+        "error %": 100 * radii.errors,
+        "radius %": 100 * radii.radii,
         "input outside": outside,
     }
     figure, axis = one_panel(3.4)
-    draw_errors(axis, found, outside)
+    draw_errors(axis, radii, outside)
     axis.legend(loc="upper left")
-    broken = f"{int((~found.held).sum())} of {len(found.errors)} radii did not hold."
+    broken = f"{int((~radii.held).sum())} of {len(radii.errors)} radii did not hold."
     return Drawing(
         figure, ChartTable.of(columns, "Relative to the size of the prediction."), broken
     )
 
 
-def draw_errors(axis: Axes, found: Radii, outside: np.ndarray) -> None:
+def draw_errors(axis: Axes, radii: Radii, outside: np.ndarray) -> None:
     """Draw errors against radii; above the diagonal the radius did not hold."""
     marks = {
-        "within": (found.held & ~outside, "o", LEARNED),
-        "beyond": (~found.held & ~outside, "^", ERROR),
+        "within": (radii.held & ~outside, "o", LEARNED),
+        "beyond": (~radii.held & ~outside, "^", ERROR),
         "input outside": (outside, "s", "black"),
     }
-    sound = np.isfinite(found.errors) & np.isfinite(found.radii)
+    sound = np.isfinite(radii.errors) & np.isfinite(radii.radii)
     for label, (chosen, shape, look) in marks.items():
         if (chosen & sound).any():
-            x, y = (100 * one[chosen & sound] for one in (found.radii, found.errors))
+            x, y = (100 * one[chosen & sound] for one in (radii.radii, radii.errors))
             axis.plot(x, y, shape, color=look, label=label, **_DOTS)
-    _add_diagonal(axis, 100 * found.radii[sound], 100 * found.errors[sound])
-    axis.set(xlabel=f"radius at level {found.level:g} (%)", ylabel="error of the sample (%)")
+    _add_diagonal(axis, 100 * radii.radii[sound], 100 * radii.errors[sound])
+    axis.set(xlabel=f"radius at level {radii.level:g} (%)", ylabel="error of the sample (%)")
 
 
 @chart("Proven bounds and true errors")
