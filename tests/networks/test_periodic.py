@@ -1,8 +1,10 @@
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional
 
-from twoscale.networks.periodic import GridConvolution, fold, margins_of, trim, wrap
+from twoscale.networks import RefinementNet
+from twoscale.networks.periodic import GridConvolution, fold, trim, wrap
 
 GRIDS = [(6, 5), (2, 7), (1, 4), (1, 1)]
 
@@ -25,12 +27,6 @@ def test_nodes_beyond_an_edge_are_those_of_the_other_edge(shape, margins):
     assert torch.equal(trim(wide, margins), x)
 
 
-def test_nothing_to_wrap_costs_nothing():
-    x = fields(2, 3, 4, 5)
-    assert wrap(x, (0, 0)) is x
-    assert fold(x, (0, 0)) is x
-
-
 def test_channels_stay_last_in_memory():
     x = fields(2, 3, 6, 5).contiguous(memory_format=torch.channels_last)
     assert wrap(x, (1, 1)).is_contiguous(memory_format=torch.channels_last)
@@ -44,11 +40,6 @@ def test_fold_is_the_transpose_of_wrap(shape, margins):
     weights = fields(*wide.shape, seed=1)
     (expected,) = torch.autograd.grad((wide * weights).sum(), x)
     torch.testing.assert_close(fold(weights.clone(), margins), expected)
-
-
-def test_margins_are_wrapped_or_zero():
-    assert margins_of(5, (False, True)) == ((0, 2), (2, 0))
-    assert margins_of(1, (True, True)) == ((0, 0), (0, 0))
 
 
 @pytest.mark.parametrize("shape", GRIDS)
@@ -65,3 +56,44 @@ def test_an_ordinary_convolution_is_torchs():
     layer = GridConvolution(3, 2, 3).double()
     x = fields(2, 3, 6, 5)
     assert torch.equal(layer(x), functional.conv2d(x, layer.weight, layer.bias, padding=1))
+
+
+def test_without_a_skip_zero_weights_give_the_last_bias(generator):
+    network = RefinementNet(channels=4)
+    for parameter in network.parameters():
+        nn.init.zeros_(parameter)
+    fields = torch.randn(2, 1, 10, 10, generator=generator)
+    assert torch.equal(network(fields), torch.zeros_like(fields))
+    nn.init.constant_(network.layers[-1].bias, 0.5)
+    assert torch.equal(network(fields), torch.full_like(fields, 0.5))
+
+
+def test_the_formula(generator):
+    network = RefinementNet(2, channels=3, layers=2, seed=4)
+    first, _, last = network.layers
+    fields = torch.randn(2, 2, 9, 11, generator=generator)
+    hidden = functional.conv2d(fields, first.weight, first.bias, padding=2).clamp_min(0)
+    expected = functional.conv2d(hidden, last.weight, last.bias, padding=2)
+    torch.testing.assert_close(network(fields), expected)
+
+
+@pytest.mark.parametrize("shape", [(9, 12), (3, 2), (1, 7)])
+@pytest.mark.parametrize(("periodic", "shift"), [((True, False), (2, 0)), ((True, True), (1, 5))])
+@torch.no_grad()
+def test_it_commutes_with_shifts_along_periodic_axes(shape, periodic, shift, generator):
+    network = RefinementNet(2, channels=4, periodic=periodic).double()
+    fields = torch.randn(2, 2, *shape, dtype=torch.float64, generator=generator)
+    moved = network(fields.roll(shift, (2, 3)))
+    torch.testing.assert_close(moved, network(fields).roll(shift, (2, 3)))
+
+
+def test_the_seed_decides_the_weights_and_leaves_the_global_state_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(2)
+    torch.manual_seed(5)
+    one = RefinementNet(channels=4, seed=1).state_dict()
+    assert torch.equal(torch.rand(2), expected)
+    two = RefinementNet(channels=4, seed=1).state_dict()
+    other = RefinementNet(channels=4, seed=2).state_dict()
+    assert all(torch.equal(one[key], two[key]) for key in one)
+    assert not torch.equal(one["layers.0.weight"], other["layers.0.weight"])

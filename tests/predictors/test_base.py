@@ -7,7 +7,7 @@ import torch
 
 from twoscale import TwoscaleError
 from twoscale.networks import DenseNetwork
-from twoscale.predictors import MLP, CodePredictor, Refinement, predictors
+from twoscale.predictors import CodePredictor, Refinement, predictors
 from twoscale.predictors.base import check_stored_weights, check_weights, load_weights
 
 EVERY = [*predictors().values(), Refinement]
@@ -38,26 +38,15 @@ def test_a_plain_predictor_shows_no_arguments(kind):
     )
 
 
-@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
-def test_an_unknown_objective_is_refused(kind):
-    with pytest.raises(TwoscaleError, match="objective must be one of vector"):
-        kind(objective="mse")
-
-
 def test_traits():
     names = {kind.name: kind for kind in EVERY}
     assert [name for name, kind in names.items() if kind.closed_form] == [
         "affine",
-        "kernel",
         "filter",
+        "kernel",
     ]
     reading = [name for name, kind in names.items() if kind.reads_fields]
-    assert reading == ["encoder", "fno", "filter", "refinement-net"]
-
-
-def test_codes_of_the_nearest_fields_are_learned_with_the_field_objective():
-    assert MLP(objective="field").targets_nearest_codes
-    assert not MLP().targets_nearest_codes
+    assert reading == ["encoder", "filter", "fno", "refinement-net"]
 
 
 def test_the_contract_is_abstract():

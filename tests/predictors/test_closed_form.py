@@ -2,7 +2,6 @@ import math
 
 import pytest
 import torch
-from torch import nn
 
 from tests.surrogate.linear import LinearDecoder
 from twoscale import TwoscaleError
@@ -113,21 +112,10 @@ def test_what_bends_needs_more_than_an_affine_map(fitted, pairs, decoder):
 # Affine
 
 
-def test_an_affine_map_is_reproduced(decoder):
-    pairs = make_pairs(40, 0, lambda x: x @ torch.rand(3, 3) + 1), None
-    pairs = pairs[0], CodePairs(pairs[0].inputs[:9], pairs[0].targets[:9])
-    assert fit("affine", pairs, decoder).chosen["validation_error"] < 1e-6
-
-
 def test_the_strength_may_be_given(pairs, decoder):
     predictor = Affine(ridge=0.25)
     assert predictor.prepare(*pairs, decoder, 0) is None
     assert predictor.chosen["ridge"] == pytest.approx(0.25)
-
-
-def test_the_trained_part_of_an_affine_predictor_is_a_linear_layer(fitted):
-    assert [type(layer) for layer in fitted["affine"].trained] == [nn.Linear]
-    assert fitted["kernel"].trained is None
 
 
 # Affine with a network

@@ -22,7 +22,6 @@ from twoscale.predictors import (
     predictors,
 )
 from twoscale.representation import WholeField
-from twoscale.training.task import OBJECTIVES
 
 NETWORK = {"hidden_layers": 1, "hidden_width": 8, "epochs": 2}
 TRANSFORM = {"layers": 1, "width": 3, "modes": 3, "padding": 2, "epochs": 2}
@@ -98,19 +97,6 @@ def test_any_three_parts_are_fitted_described_and_restored(
         assert torch.equal(again(x), expected)
 
 
-@pytest.mark.parametrize(
-    ("inputs", "predictor", "outputs", "objective"),
-    covering(INPUTS, TINY, SOME_OUTPUTS, OBJECTIVES),
-)
-def test_any_objective(inputs, predictor, outputs, objective, few_pairs, poisson16):
-    parts = SurrogateSpec(
-        INPUTS[inputs](), make(predictor, objective=objective), OUTPUTS[outputs]()
-    )
-    operator = fit_on(parts.operator(), *few_pairs)
-    with torch.no_grad():
-        assert bool(torch.isfinite(operator(poisson16.batch.inputs[150:])).all())
-
-
 @some_three
 def test_with_symmetries(inputs, predictor, outputs, few_pairs, poisson16):
     parts = SurrogateSpec(
@@ -174,26 +160,6 @@ def test_any_network_on_fields_may_correct(correction, arrays, tmp_path):
     loaded = Surrogate.load(tmp_path / "saved", device="cpu")
     np.testing.assert_array_equal(loaded.predict(new), surrogate.predict(new))
     assert repr(loaded) == repr(surrogate)
-
-
-@any_predictor
-def test_any_combination_is_saved_and_loaded(predictor, arrays, tmp_path):
-    x, u, new, _ = arrays
-    surrogate = Surrogate(
-        inputs=INPUTS["chain"](), predictor=make(predictor), outputs=WholeField(), device="cpu"
-    )
-    surrogate.fit(x, u).save(tmp_path / "saved")
-    loaded = Surrogate.load(tmp_path / "saved", device="cpu")
-    np.testing.assert_array_equal(loaded.predict(new), surrogate.predict(new))
-    assert repr(loaded) == repr(surrogate)
-
-
-def test_an_affine_map_of_whole_fields_learns_poisson(pairs, poisson16):
-    """The solution is linear in the input; only the number of samples limits the fit."""
-    operator = fit_on(SurrogateSpec(WholeField(), Affine(), WholeField()).operator(), *pairs)
-    x, u = (fields[150:] for fields in poisson16.batch)
-    with torch.no_grad():
-        assert float((operator(x) - u).norm() / u.norm()) < 0.05
 
 
 @pytest.mark.parametrize(

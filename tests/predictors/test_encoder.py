@@ -106,28 +106,6 @@ def test_the_objective_is_a_separate_choice(objective, data):
     assert np.isfinite(surrogate.evaluate(*data[2])["mre"])
 
 
-def test_it_is_saved_and_loaded(data, tmp_path):
-    surrogate = fitted(data, symmetries="square", average_symmetries=True)
-    surrogate.save(tmp_path / "model")
-    again = Surrogate.load(tmp_path / "model", device="cpu")
-    assert np.array_equal(again.predict(data[0][:5]), surrogate.predict(data[0][:5]))
-    turned = np.rot90(data[0][:5], axes=(1, 2)).copy()
-    expected = np.rot90(surrogate.predict(data[0][:5]), axes=(1, 2))
-    assert np.allclose(surrogate.predict(turned), expected, atol=1e-6)
-
-
-def test_the_same_seed_gives_the_same_network(data):
-    first, second, other = (_with_seed(data, seed) for seed in (0, 0, 1))
-    assert np.array_equal(first.predict(data[0]), second.predict(data[0]))
-    assert not np.array_equal(first.predict(data[0]), other.predict(data[0]))
-
-
-def _with_seed(data, seed):
-    inputs, outputs, validation = data
-    surrogate = Surrogate("two-scale", device="cpu", seed=seed, **{"epochs": 2, **TINY})
-    return surrogate.fit(inputs, outputs, validation=validation)
-
-
 def test_among_others_it_is_fitted_as_alone(data):
     inputs, outputs, validation = data
     network = {"epochs": 2, "hidden_width": 8, "hidden_layers": 1, "coarse_components": 4}
@@ -171,18 +149,6 @@ def test_the_optimiser_brings_its_rate():
         Encoder(optimiser="sgd")
 
 
-def test_its_settings_are_its_own():
-    assert make().settings["objective"] == "field"
-    assert "hidden_width" not in make().settings
-    assert make().parts.trains_on_fields
-    with pytest.raises(TwoscaleError, match="no setting 'ridge'"):
-        make(ridge=0.1)
-    with pytest.raises(TwoscaleError, match="clip must be"):
-        make(clip=-1)
-    with pytest.raises(TwoscaleError, match="optimiser must be one of muon, adam"):
-        make(optimiser="sgd")
-
-
 @pytest.mark.gpu
 def test_on_cuda_it_learns_as_on_the_cpu(data):
     inputs, outputs, validation = data
@@ -209,30 +175,3 @@ def test_on_cuda_members_are_trained_side_by_side(data):
     )
     for ours, theirs in zip(both.members[0].parameters(), alone.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0.1, atol=1e-2)
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("method", ["global", "overlap", "three-scale", "conforming"])
-def test_on_cuda_it_predicts_codes_of_any_representation(method, data, tmp_path):
-    inputs, outputs, validation = data
-    settings = {"predictor": "encoder", "width": 8, "blocks": 1, "batch_size": 16, "epochs": 3}
-    if method == "conforming":
-        settings["code_size"] = 40
-    surrogate = Surrogate(method, device="cuda", symmetries="square", **settings)
-    surrogate.fit(inputs, outputs, validation=validation)
-    assert np.isfinite(surrogate.evaluate(*validation)["mre"])
-    surrogate.save(tmp_path / "s")
-    loaded = Surrogate.load(tmp_path / "s", device="cuda")
-    expected = surrogate.predict(inputs[:5])
-    for _ in range(3):  # eager, recorded, replayed
-        assert np.allclose(loaded.predict(inputs[:5]), expected, rtol=1e-3, atol=1e-5)
-
-
-@pytest.mark.gpu
-def test_on_cuda_representations_are_shared(data):
-    surrogates = [
-        Surrogate("two-scale", device="cuda", seed=0, **{**TINY, "epochs": epochs})
-        for epochs in (1, 2)
-    ]
-    fit_together(surrogates, [data] * 2, same=[0, 0])
-    assert all(np.isfinite(one.evaluate(*data[2])["mre"]) for one in surrogates)

@@ -38,13 +38,6 @@ def test_every_latent_method_takes_every_predictor(method, predictor, pairs, poi
 
 
 @pytest.mark.parametrize("predictor", predictors())
-def test_refinement_follows_any_predictor(predictor, pairs, poisson16):
-    operator = fit_on(build("refinement", predictor=predictor), *pairs)
-    with torch.no_grad():
-        assert operator(poisson16.batch.inputs[:3]).shape == (3, 1, 16, 16)
-
-
-@pytest.mark.parametrize("predictor", predictors())
 def test_the_field_objective_learns_the_nearest_codes(predictor, pairs):
     operator = build("two-scale", predictor=predictor, objective="field")
     fit_on(operator, *pairs)

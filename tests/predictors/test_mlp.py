@@ -112,10 +112,6 @@ def test_the_field_objective_is_learnt_better_than_by_another(mixed):
     assert error("field") < error("vector")
 
 
-def test_the_state_is_that_of_the_network(fit):
-    assert all(name.startswith("network.") for name in fit[0].state_dict())
-
-
 @pytest.mark.parametrize("hidden", [(0, 3), (1, 7), (2, 6), (7, 4)])
 def test_restoring_gives_the_same_bits_whatever_the_order_of_the_tensors(hidden):
     """Files hold tensors in the order of their names as text: layer 10 before layer 2."""
@@ -131,8 +127,3 @@ def test_weights_of_other_hidden_layers_are_refused(fit):
     for hidden in ((2, 4), (1, 6), (3, 6)):
         with pytest.raises(TwoscaleError, match="the weights do not fit the model"):
             make(*hidden).restore(fit[0].state_dict())
-
-
-def test_no_weights_at_all_are_refused():
-    with pytest.raises(TwoscaleError, match="the weights do not fit the model"):
-        make().restore({})

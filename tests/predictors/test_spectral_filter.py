@@ -169,17 +169,6 @@ def test_series_are_chosen_by_few_fields_and_learned_from_all(monkeypatch):
     assert torch.equal(by_few.operator_.predictor.symbol, whole.operator_.predictor.symbol)
 
 
-def test_it_is_saved_and_loaded(tmp_path):
-    series = FieldSeries(("fourier", "cosine"), Grid((8, 9), periodic=(True, False)))
-    x = random_fields(series, 30, 6).float()
-    surrogate = fit(x, x.roll(2, 2), periodic=(True, False))
-    surrogate.save(tmp_path / "saved")
-    loaded = Surrogate.load(tmp_path / "saved", device="cpu")
-    np.testing.assert_array_equal(loaded.predict(x[:3]), surrogate.predict(x[:3]))
-    assert loaded.chosen_ == surrogate.chosen_
-    assert loaded.operator_.predictor.symbol.shape == (8, 9, 1, 1, 2)
-
-
 def test_a_damaged_series_is_refused():
     surrogate = fit(*(random_fields(FieldSeries(NAMES[0], Grid((8, 8))), 20, 5) for _ in range(2)))
     operator = surrogate.operator_
@@ -206,8 +195,3 @@ def test_what_compresses_limits_it():
     made = make(), Surrogate("global", predictor="filter", device="cpu")
     errors = [error(one.fit(x, problem.solve(x)), new.numpy(), truth) for one in made]
     assert errors[0] < 1e-4 < 1e-2 < errors[1]
-
-
-def test_its_settings():
-    assert repr(SpectralFilter(objective="field")) == "SpectralFilter(objective='field')"
-    assert SpectralFilter().uses_validation

@@ -7,7 +7,7 @@ import pytest
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
 from twoscale.methods.recipes import METHODS, resolve
-from twoscale.search.advice import Findings, advise
+from twoscale.search.advice import Findings, advise, error_shares, shares_text
 
 PLAIN = Findings(
     error=0.05,
@@ -104,3 +104,25 @@ def test_samples_and_channels_to_look_at():
 def test_ends_of_the_scale():
     assert "nothing is left to do" in told(error=1e-7)
     assert "no better than fields of zeros" in told(error=1.2)
+
+
+# Which share of an error has which cause
+
+
+@pytest.mark.parametrize("training", [None, 0.0, 0.03, 0.2])
+@pytest.mark.parametrize("oracle", [None, 0.0, 0.04, 0.1])
+def test_shares_add_up_to_one(training, oracle):
+    shares = error_shares(0.05, training, oracle)
+    assert sum(shares.values()) == pytest.approx(1)
+    assert min(shares.values()) >= 0
+
+
+def test_shares_are_told_largest_first():
+    text = shares_text({"representation": 0.1, "data": 0.7, "predictor": 0.2})
+    assert (
+        text.index("data 70 %") < text.index("predictor 20 %") < text.index("representation 10 %")
+    )
+
+
+def test_without_an_error_on_training_fields_no_overfitting_is_claimed():
+    assert error_shares(0.05, None, 0.03)["data"] == 0

@@ -3,10 +3,8 @@ from dataclasses import replace
 import pytest
 
 from tests.search.fake import space_of
-from twoscale.domain.grid import Grid
-from twoscale.domain.space import Space
 from twoscale.search.auto import explain
-from twoscale.search.space import Candidate, SearchSpace
+from twoscale.search.space import Candidate
 from twoscale.search.trials import Outcome, Search, Trial
 
 SPACE = space_of((16, 16), 100)
@@ -107,21 +105,3 @@ def test_a_gpu_is_for_those_who_have_none():
     text = told(learned, replace(SPACE, accelerated=True))
     assert "A larger network would help, trained for longer" in text
     assert "GPU" not in text
-
-
-def test_images_are_those_of_the_grid():
-    errors = {"error": 0.02, "training_error": 0.001, "oracle": 0.001}
-    assert "each sample then counts as 8 or 4." in told(found(**errors))
-    text = told(found(**errors), space_of((16, 24), 100))
-    assert "set symmetries=mirrors: each sample then counts as 4." in text
-    assert "square" not in text.replace("squared", "")
-
-
-def test_parameters_alone_have_no_symmetries():
-    errors = {"error": 0.02, "training_error": 0.001, "oracle": 0.001}
-    alone = SearchSpace(Space(Grid((1, 1)), 3, parameters=3), Space(Grid((16, 16))), 100)
-    assert "symmetries" not in told(found(**errors), alone)
-
-
-def test_nothing_found_is_not_explained():
-    assert explain(Search(60.0), SPACE) == []

@@ -48,15 +48,6 @@ def test_a_linear_problem_is_learned_well_without_a_filter(poisson16):
     assert len(found.search.trials) > 3
 
 
-def test_the_best_on_validation_fields_is_returned(poisson16):
-    x, u = poisson16
-    held_out = (x[150:], u[150:])
-    found = fit(x[:150], u[:150], validation=held_out)
-    errors = [trial.outcome.error for trial in found.search.trials if trial.outcome]
-    error = found.surrogate.evaluate(*held_out)["mean_relative_l2"]
-    assert error == pytest.approx(min(errors), rel=1e-6)
-
-
 def test_fields_of_very_different_sizes_and_none():
     """The error is the mean of the fields' own; one ratio for all would see the large ones only."""
     x = 10.0 ** np.random.default_rng(1).uniform(-3, 0, (80, 1, 1)) * smooth(80, (16, 16))
@@ -164,16 +155,6 @@ def test_fields_on_a_line(tmp_path):
     np.testing.assert_array_equal(loaded.predict(x[:2]), found.surrogate.predict(x[:2]))
 
 
-def test_channels_of_very_different_size():
-    x = np.stack([smooth(60, (16, 16), seed) for seed in range(2)], 1)
-    u = np.stack([x[:, 0].cumsum(1), 1e6 * (x[:, 0] + x[:, 1]).cumsum(2)], 1)
-    found = fit(x, u, output_names=("strain", "stress"))
-    metrics = found.surrogate.evaluate(x, u)
-    assert metrics["channels"].keys() == {"strain", "stress"}
-    assert all(channel["mre"] < 0.01 for channel in metrics["channels"].values())
-    assert all(trial.failure is None for trial in found.search.trials)
-
-
 def test_parameters_beside_fields_and_alone():
     x = smooth(120, (16, 16))
     p = np.random.default_rng(1).uniform(1, 2, (120, 2))
@@ -201,21 +182,6 @@ def test_periodic_fields():
     assert found.search.best.outcome.error < 0.01
     assert found.record["declared_symmetries"] == "shifts"
     assert all(trial.failure is None for trial in found.search.trials)
-
-
-def test_another_grid_for_the_inputs():
-    x = smooth(60, (8, 12))
-    u = np.repeat(np.repeat(x, 3, axis=1), 2, axis=2)
-    found = fit(x, u)
-    assert all(trial.failure is None for trial in found.search.trials), "no filter is tried"
-    assert found.surrogate.predict(x[:2]).shape == (2, 24, 24)
-    assert found.search.best.outcome.error < 0.01
-
-
-@pytest.mark.parametrize("samples", [4, 5, 11])
-def test_few_samples(samples):
-    x = smooth(samples, (16, 16))
-    assert fit(x, 2 * x, budget=3).surrogate.predict(x[:1]).shape == (1, 16, 16)
 
 
 def test_fields_that_never_vary():
@@ -251,11 +217,6 @@ def test_bad_arguments(options, words):
     x = smooth(20, (16, 16))
     with pytest.raises(TwoscaleError, match=words):
         fit(x, x, **options)
-
-
-def test_auto_is_no_method_of_a_surrogate():
-    with pytest.raises(TwoscaleError, match=r"no method is called 'auto'.*fit_auto searches"):
-        Surrogate("auto")
 
 
 def test_first_fields_are_the_first():

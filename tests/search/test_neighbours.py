@@ -6,7 +6,7 @@ from tests.search.fake import space_of
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
-from twoscale.methods.recipes import METHODS, resolve
+from twoscale.methods.recipes import resolve
 from twoscale.search.neighbours import (
     less_input,
     longer_codes,
@@ -146,13 +146,6 @@ def test_the_ends_have_no_neighbours_beyond():
     assert list(longer_codes(alone, replace(last, chain="global"), known(90), {})) == []
     whole = Candidate(chain="conforming", size=256)
     assert "conforming" not in longer(space_of((16, 16), 100), whole, 256)
-
-
-def test_all_predictors_are_known_to_the_methods():
-    space = space_of((16, 16), 2000)
-    for one in other_predictors(space, space.first):
-        assert resolve("two-scale", space.settings(one))["predictor"] == one.predictor
-    assert all("predictor" in METHODS[chain].defaults for chain in space.chains)
 
 
 def whole_fields(space, best):

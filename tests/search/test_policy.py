@@ -51,11 +51,6 @@ def test_a_curved_problem_gets_a_kernel_on_all_samples_with_symmetries():
     assert all(one.tuned for one in kernels[1:]), "what the first one found is not looked for again"
 
 
-def test_symmetries_nobody_declared_are_not_used():
-    _, fitter = run(curved, space=space_of((64, 64), 1600))
-    assert {one.symmetries for one in fitter.fitted} == {"none"}
-
-
 @pytest.mark.parametrize("budget", [0.1, 3.0, 10.0, 40.0])
 def test_the_budget_is_kept_but_for_the_first_candidate(budget):
     found, fitter = run(curved, budget=budget, cost=lambda one: KIND_SECONDS[one.predictor])

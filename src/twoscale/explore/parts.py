@@ -10,10 +10,7 @@ import torch
 from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError
 from twoscale.explore.tensors import ArrayPacker
-from twoscale.math.series import Parts
-from twoscale.networks import DenseNetwork
 from twoscale.operators.operators import FieldOperator, LatentOperator
-from twoscale.predictors import MLP, Affine, AffineMLP, CodePredictor, Kernel, SpectralFilter
 from twoscale.representation import (
     BubblePCA,
     Chain,
@@ -40,7 +37,9 @@ def describe_operator(operator: FieldOperator, pack: ArrayPacker) -> Described:
     """Return the parts of a fitted operator, or raise `NotInPage`."""
     if not isinstance(operator, LatentOperator):
         raise NotInPage("its correction network runs in Python only")
-    predictor = describe_predictor(operator.predictor, pack)
+    predictor = operator.predictor.for_page(pack)
+    if predictor is None:
+        raise NotInPage(f"its predictor '{operator.predictor.name}' runs in Python only")
     if predictor["kind"] == "filter":
         ends = {"input": operator.inputs.affine, "output": operator.outputs}
         units = {f"{name}_unit": pack(end.unit.flatten()) for name, end in ends.items()}
@@ -190,51 +189,3 @@ _LAYOUTS: dict[type[Representation], Callable[[Any, ArrayPacker], Described]] = 
     RestrictedPCA: _coarse_layout,
     BubblePCA: _bubble_layout,
 }
-
-
-# Predictors
-
-
-def describe_predictor(part: CodePredictor, pack: ArrayPacker) -> Described:
-    """Return a fitted predictor as the page reads it."""
-    if isinstance(part, Affine | MLP):
-        return {"kind": "sum", "networks": [_network(part.trained, pack)]}
-    if isinstance(part, AffineMLP):
-        terms = [part.affine.trained]
-        if part.chosen.get("correction_kept", True):
-            terms.append(part.correction.trained)
-        return {"kind": "sum", "networks": [_network(one, pack) for one in terms]}
-    if isinstance(part, Kernel) and part.regression is not None:
-        regression = part.regression
-        names = ("weights", "centres", "offset", "coefficients")
-        numbers = pack.attributes(regression, *names, use="exact")
-        return {"kind": "kernel", "order": int(regression.order), **numbers}
-    if isinstance(part, SpectralFilter) and part.series is not None:
-        return _filter(part, pack)
-    raise NotInPage(f"its predictor '{part.name}' runs in Python only")
-
-
-def _network(network: DenseNetwork, pack: ArrayPacker) -> list[Described]:
-    return [
-        {"weight": pack(layer.weight, "weights"), "bias": pack(layer.bias)}
-        for layer in network.linear
-    ]
-
-
-def _filter(part: SpectralFilter, pack: ArrayPacker) -> Described:
-    series = part.series
-    assert series is not None
-    axes = series.axes(torch.device("cpu"), torch.float32)
-    return {
-        "kind": "filter",
-        "analysis": [_by_parts(axis.analysis, pack) for axis in axes],
-        "synthesis": [_by_parts(axis.synthesis, pack) for axis in axes],
-        "symbol": _by_parts(part.symbol.unbind(-1), pack),
-        **pack.attributes(part, "input_mean", "output_mean"),
-    }
-
-
-def _by_parts(parts: Parts, pack: ArrayPacker) -> Described:
-    """Return a matrix by its real part and, if it has one, its imaginary part."""
-    names = ("real", "imaginary")
-    return {name: pack(part) for name, part in zip(names, parts, strict=False)}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +28,13 @@ class DenseNetwork(nn.Sequential):
     def linear(self) -> list[nn.Linear]:
         """Return the layers that have weights."""
         return [layer for layer in self if isinstance(layer, nn.Linear)]
+
+    def for_page(self, pack: Callable[..., Any]) -> list[dict[str, Any]]:
+        """Return what a page computes each layer from; `pack` makes text of an array."""
+        return [
+            {"weight": pack(layer.weight, "weights"), "bias": pack(layer.bias)}
+            for layer in self.linear
+        ]
 
     @torch.no_grad()
     def followed_by(self, matrix: Tensor) -> DenseNetwork:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 from math import hypot, prod
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ from twoscale.math.ridge import (
 )
 from twoscale.networks import DenseNetwork
 from twoscale.predictors import schedule
-from twoscale.predictors.base import EIGEN, CodePredictor, PredictorCost, Sizes, load_weights
+from twoscale.predictors.base import EIGEN, CodePredictor, Pack, PredictorCost, Sizes, load_weights
 from twoscale.representation import Representation
 from twoscale.representation.geometry import channel_metrics, decoder_isometry
 from twoscale.settings import real
@@ -182,6 +182,9 @@ class NetworkPredictor(CodePredictor):
     def trained(self) -> DenseNetwork:
         assert self.network is not None
         return self.network
+
+    def for_page(self, pack: Pack) -> dict[str, Any]:
+        return {"kind": "sum", "networks": [self.trained.for_page(pack)]}
 
     def forward(self, codes: Tensor) -> Tensor:
         return self.trained(codes)

@@ -19,6 +19,8 @@ from twoscale.training import CodePairs, Task
 
 _RESERVED = {"method", "seed", "device", "problem", "inputs", "outputs", "predictor", "correction"}
 
+Pack = Callable[..., dict[str, Any]]
+
 EIGEN = 25  # multiplications, times n^3: an eigendecomposition, slower than products
 
 
@@ -199,6 +201,14 @@ class CodePredictor(Part, nn.Module, ABC):
     @property
     def trained(self) -> nn.Module | None:
         """Return the network whose weights training changes, if it has such weights."""
+        return None
+
+    def for_page(self, pack: Pack) -> dict[str, Any] | None:
+        """Return what the page to explore in computes it from; None if it runs in Python only.
+
+        The page knows the kinds "sum" (of dense networks), "kernel" and "filter". `pack` makes
+        text of an array, in the type of numbers that its use needs.
+        """
         return None
 
     @abstractmethod

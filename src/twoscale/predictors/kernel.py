@@ -21,7 +21,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.math.ridge import Modes, geometric_mean, squared_errors
 from twoscale.predictors import schedule
 from twoscale.predictors.affine import FieldErrors, Ridge, affine_work, fit_affine
-from twoscale.predictors.base import EIGEN, CodePredictor, PredictorCost, Sizes
+from twoscale.predictors.base import EIGEN, CodePredictor, Pack, PredictorCost, Sizes
 from twoscale.representation import Representation
 from twoscale.representation.base import subset
 from twoscale.runtime.memory import free_memory, size_text
@@ -414,6 +414,13 @@ class Kernel(CodePredictor):
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         self.regression = KernelRegression.restored(subset(tensors, "regression"))
         return self
+
+    def for_page(self, pack: Pack) -> dict[str, Any]:
+        fitted = self.regression
+        assert fitted is not None
+        names = ("weights", "centres", "offset", "coefficients")
+        numbers = {name: pack(getattr(fitted, name), "exact") for name in names}
+        return {"kind": "kernel", "order": int(fitted.order), **numbers}
 
     def forward(self, codes: Tensor) -> Tensor:
         assert self.regression is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from twoscale.networks import DenseNetwork
 from twoscale.predictors import schedule
 from twoscale.predictors.affine import Affine, FieldErrors, NetworkPredictor, Ridge, affine_work
-from twoscale.predictors.base import CodePredictor, PredictorCost, Sizes
+from twoscale.predictors.base import CodePredictor, Pack, PredictorCost, Sizes
 from twoscale.representation import Representation
 from twoscale.representation.base import subset
 from twoscale.representation.geometry import decoder_isometry
@@ -240,6 +240,11 @@ class AffineMLP(CodePredictor):
     @property
     def trained(self) -> nn.Module:
         return self
+
+    def for_page(self, pack: Pack) -> dict[str, Any]:
+        kept = self.chosen.get("correction_kept", True)
+        terms = [self.affine, self.correction] if kept else [self.affine]
+        return {"kind": "sum", "networks": [one.trained.for_page(pack) for one in terms]}
 
     def forward(self, codes: Tensor) -> Tensor:
         return self.affine(codes) + self.correction(codes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from twoscale.fields.source import chunk_length, slices
 from twoscale.math.ridge import geometric_mean
 from twoscale.math.series import FieldSeries, Parts, series_of, whole_numbers
 from twoscale.predictors import schedule
-from twoscale.predictors.base import CodePredictor, PredictorCost, Sizes, load_weights
+from twoscale.predictors.base import CodePredictor, Pack, PredictorCost, Sizes, load_weights
 from twoscale.predictors.continuation import continue_symbol
 from twoscale.representation import Representation
 from twoscale.training import CodePairs
@@ -208,6 +208,24 @@ class SpectralFilter(CodePredictor):
         self.register_buffer("output_mean", torch.zeros(outputs.shape))
         load_weights(self, tensors)
         return self
+
+    def for_page(self, pack: Pack) -> dict[str, Any]:
+        assert self.series is not None
+        axes = self.series.axes(torch.device("cpu"), torch.float32)
+
+        def packed(parts: Sequence[Tensor]) -> dict[str, Any]:
+            return {
+                name: pack(one) for name, one in zip(("real", "imaginary"), parts, strict=False)
+            }
+
+        return {
+            "kind": "filter",
+            "analysis": [packed(axis.analysis) for axis in axes],
+            "synthesis": [packed(axis.synthesis) for axis in axes],
+            "symbol": packed(self.symbol.unbind(-1)),
+            "input_mean": pack(self.input_mean),
+            "output_mean": pack(self.output_mean),
+        }
 
     def forward(self, codes: Tensor) -> Tensor:
         assert self.series is not None
