@@ -180,17 +180,6 @@ def test_compare_holds_the_leaderboard_against_what_others_published(twoscale, t
     assert "no cell at the paper scale" in twoscale("study", "compare", tmp_path).out
 
 
-def test_merge_puts_records_together(twoscale, tmp_path):
-    for name, only in {"a": "darcy-fno-85 *", "b": "darcy-fno-141 *"}.items():
-        write_record(tmp_path / name, board_record(only), fields=False)
-    out = tmp_path / "out"
-    outcome = twoscale("study", "merge", tmp_path / "a", tmp_path / "b", "--out", out)
-    assert outcome.status == 0, outcome.err
-    record = json.loads((out / "records" / "leaderboard.json").read_text())
-    assert len(record["cells"]) == 20
-    refused(twoscale("study", "merge", tmp_path / "no", "--out", out), "has no records of studies")
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -1,15 +1,12 @@
 """The command that writes the page of studies."""
 
-import errno
 import json
-import os
 
 import pytest
 
 from tests.cli.outcome import contents, refused
 from tests.lab.study.synthetic import make_record, write_record
 from tests.lab.study.tiny import TEXT
-from twoscale.files import working
 
 pytestmark = pytest.mark.usefixtures("without_drawing")
 
@@ -22,17 +19,6 @@ def test_report_writes_the_page_and_says_where(twoscale, tmp_path):
     assert outcome.status == 0, outcome.err
     assert str(tmp_path / "report.html") in outcome.out
     assert "mine" in (tmp_path / "report.html").read_text(encoding="utf-8")
-
-
-def test_report_can_write_elsewhere(twoscale, tmp_path):
-    records = tmp_path / "records"
-    write_record(records, make_record("svd-solver", ["poisson-128 local solver=full", CASES[0]]))
-    before = sorted(path.name for path in records.iterdir())
-    outcome = twoscale("study", "report", records, "--out", tmp_path / "pages" / "a.html")
-    assert outcome.status == 0, outcome.err
-    assert (tmp_path / "pages" / "a.html").is_file()
-    assert any((tmp_path / "pages" / "figures").glob("svd-solver-*.svg"))
-    assert sorted(path.name for path in records.iterdir()) == before
 
 
 def test_bad_folders_are_refused(twoscale, tmp_path):
@@ -62,17 +48,6 @@ def test_a_study_of_ones_own_is_shown_as_its_file_says(twoscale, tmp_path):
 def studies(tmp_path):
     write_record(tmp_path / "records", make_record("mine", CASES), fields=False)
     return tmp_path
-
-
-@pytest.mark.parametrize("overwrite", [[], ["--overwrite"]])
-def test_a_report_does_not_replace_a_folder(twoscale, studies, overwrite):
-    before = contents(studies)
-    refused(
-        twoscale("study", "report", studies, "--out", studies, *overwrite),
-        "is a folder",
-        "give a file",
-    )
-    assert contents(studies) == before
 
 
 def test_a_report_is_replaced_only_if_asked(twoscale, studies):
@@ -135,36 +110,3 @@ def test_a_record_cannot_write_outside_of_the_reports_folder(twoscale, tmp_path)
         "tiny.json is damaged at study: String should match",
     )
     assert contents(tmp_path) == before
-
-
-def test_an_interrupted_report_leaves_nothing(twoscale, studies, monkeypatch):
-    def interrupt(*arguments, **options):
-        raise KeyboardInterrupt
-
-    before = contents(studies)
-    monkeypatch.setattr("twoscale.report.page.Picture.write", interrupt)
-    monkeypatch.setattr("twoscale.report.figure_folder.write_json", interrupt)
-    assert twoscale("study", "report", studies).status == 130
-    assert contents(studies) == before
-
-
-def test_two_reports_do_not_write_one_page(twoscale, studies):
-    with working(studies / "report.html"):
-        refused(twoscale("study", "report", studies), "another command is writing")
-    assert not (studies / "figures").exists()
-
-
-def test_a_full_disk_leaves_the_old_report(twoscale, studies, monkeypatch):
-    assert twoscale("study", "report", studies).status == 0
-    before = contents(studies)
-
-    def fail(*arguments):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr("twoscale.report.figure_folder.write_json", fail)
-    refused(
-        twoscale("study", "report", studies, "--overwrite"),
-        "cannot write",
-        "No space left on device",
-    )
-    assert contents(studies) == before

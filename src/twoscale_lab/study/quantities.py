@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -122,47 +122,26 @@ def _at(*path: str) -> Reader:
     return read
 
 
-def _timings(cell: CellRecord) -> Mapping[str, float]:
-    return cell["metrics"].get("timings", {})
+def _seconds(cell: CellRecord, stages: Iterable[str]) -> float | None:
+    """Return the sum over some stages; a missing stage took no time."""
+    timings = cell["metrics"].get("timings", {})
+    spent = [timings[stage] for stage in stages if stage in timings]
+    return float(sum(spent)) if spent else None
 
 
-def _seconds(*stages: str) -> Reader:
-    """Return the reader of the sum over some stages; a missing stage took no time."""
-
-    def read(cell: CellRecord) -> float | None:
-        spent = [_timings(cell)[stage] for stage in stages if stage in _timings(cell)]
-        return float(sum(spent)) if spent else None
-
-    return read
-
-
-def _pca_seconds(*without: str) -> Reader:
-    """Return the reader of the sum over all stages of the PCA fit, known here or not."""
-
-    def read(cell: CellRecord) -> float | None:
-        stages = [stage for stage in _timings(cell) if stage.startswith(PCA)]
-        return _seconds(*(stage for stage in stages if stage not in without))(cell)
-
-    return read
+def _pca_stages(cell: CellRecord) -> list[str]:
+    """Return all stages of the PCA fit that a cell has, known here or not."""
+    return [stage for stage in cell["metrics"].get("timings", {}) if stage.startswith(PCA)]
 
 
 def _pca_stage(stage: str) -> Reader:
     """Return the reader of one stage of the PCA fit; 0 for a method without that stage."""
-
-    def read(cell: CellRecord) -> float | None:
-        fit = _pca_seconds()(cell)
-        return None if fit is None else float(_timings(cell).get(stage, 0.0))
-
-    return read
+    return lambda cell: (_seconds(cell, [stage]) or 0.0) if _pca_stages(cell) else None
 
 
-def _invocation(stages: tuple[str, ...], otherwise: str) -> Reader:
-    """Return the reader of the last command's time: without the base, if it was a fine-tuning."""
-
-    def read(cell: CellRecord) -> float | None:
-        return (_seconds(*stages) if cell.get("objective") else _reader(otherwise))(cell)
-
-    return read
+def _invocation(cell: CellRecord, stages: Sequence[str], otherwise: str) -> float | None:
+    """Return the last command's time: without the base, if it was a fine-tuning."""
+    return _seconds(cell, stages) if cell.get("objective") else quantity(cell, otherwise)
 
 
 def _stage_code(stage: str) -> Reader:
@@ -175,15 +154,9 @@ def _stage_code(stage: str) -> Reader:
     return read
 
 
-def _learned_to_oracle(cell: CellRecord) -> float | None:
-    mre, oracle = quantity(cell, "mre"), quantity(cell, "oracle_mre")
-    return mre / oracle if mre is not None and oracle else None
-
-
-def _megabytes(cell: CellRecord) -> float | None:
-    """Return the size of the saved surrogate in megabytes."""
-    size = cell.get("model_bytes")
-    return None if size is None else size / 1e6
+def _ratio(value: float | None, base: float | None) -> float | None:
+    """Return value / base; None if one is missing or the base is 0."""
+    return value / base if value is not None and base else None
 
 
 def _fit_seconds(cell: CellRecord) -> float | None:
@@ -193,12 +166,6 @@ def _fit_seconds(cell: CellRecord) -> float | None:
         return searched
     total, inference = (quantity(cell, name) for name in ("total", INFERENCE.name))
     return None if total is None else total - (inference or 0.0)
-
-
-def _field_seconds(cell: CellRecord) -> float | None:
-    """Return the seconds of the prediction of one test field."""
-    seconds, samples = quantity(cell, INFERENCE.name), _at("metrics", "samples")(cell)
-    return None if seconds is None or not samples else seconds / samples
 
 
 # The names before a dot, and where their values are in the record.
@@ -214,18 +181,22 @@ _GROUPS = {
 
 _TRAINING = tuple(stage.name for stage in STAGES.values() if stage.trains)
 
+_TUNING = (FINETUNE_PREPARE.name, FINETUNING.name)
+
 _TIMES: dict[str, Reader] = {
-    "pca_fit": _pca_seconds(),
-    "pca_solve": _pca_seconds(PCA_OVERHEAD),
+    "pca_fit": lambda cell: _seconds(cell, _pca_stages(cell)),
+    "pca_solve": lambda cell: _seconds(cell, (k for k in _pca_stages(cell) if k != PCA_OVERHEAD)),
     TRANSFORM.name: _at("metrics", "timings", TRANSFORM.name),
-    "train": _seconds(*_TRAINING),
+    "train": lambda cell: _seconds(cell, _TRAINING),
     INFERENCE.name: _at("metrics", "timings", INFERENCE.name),
     "total": _at("metrics", "timings", "total"),
     "data_seconds": _at("metrics", "data_seconds"),
     "fit_seconds": _fit_seconds,
-    "field_seconds": _field_seconds,
-    "invocation_train": _invocation((FINETUNING.name,), "train"),
-    "invocation_total": _invocation((FINETUNE_PREPARE.name, FINETUNING.name), "total"),
+    "field_seconds": lambda cell: _ratio(
+        quantity(cell, INFERENCE.name), _at("metrics", "samples")(cell)
+    ),
+    "invocation_train": lambda cell: _invocation(cell, _TUNING[1:], "train"),
+    "invocation_total": lambda cell: _invocation(cell, _TUNING, "total"),
 }
 
 _SHARED = {f"timings.{stage.name}" for stage in STAGES.values() if stage.is_shared}
@@ -246,8 +217,10 @@ def _readers(chain_stages: tuple[str, ...]) -> dict[str, Reader]:
         **{name: _at("metrics", name) for name in _METRICS},
         **{stage: _pca_stage(stage) for stage in pca_stages()},
         **_TIMES,
-        "learned_to_oracle": _learned_to_oracle,
+        "learned_to_oracle": lambda cell: _ratio(
+            quantity(cell, "mre"), quantity(cell, "oracle_mre")
+        ),
         **{f"{stage}_code": _stage_code(stage) for stage in chain_stages},
         "training_samples": _at("training"),
-        "model_megabytes": _megabytes,
+        "model_megabytes": lambda cell: _ratio(_at("model_bytes")(cell), 1e6),
     }

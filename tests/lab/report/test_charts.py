@@ -9,7 +9,7 @@ from matplotlib.colors import to_rgb
 
 from tests.lab.study.synthetic import make_record, write_record
 from twoscale.errors import TwoscaleError
-from twoscale.report.axes import log_axis, panels, pareto_front
+from twoscale.report.axes import log_axis, panels
 from twoscale.report.picture import save_figure
 from twoscale_lab.names import STUDIES
 from twoscale_lab.report.charts import KINDS, check_kind, draw, error_time_chart
@@ -326,10 +326,6 @@ def test_bars_become_dots_where_zero_is_not_on_the_axis(study):
     assert not ssim.patches
     seams = drawn("common-seams", study("methods"), {}).get_axes()
     assert all(axis.get_xscale() == "log" and not axis.patches for axis in seams)
-
-
-def test_the_front_keeps_what_nothing_beats():
-    assert pareto_front([(2, 2), (1, 3), (3, 2.5), (4, 1), (4, 0.5)]) == [(1, 3), (2, 2), (4, 0.5)]
 
 
 def test_one_seed_is_enough_for_a_chart(tmp_path):

@@ -1,11 +1,8 @@
-import json
-
 import numpy as np
 import pytest
 
 from tests.lab.study.synthetic import make_cell, make_record, write_record
 from tests.lab.study.tiny import TEXT
-from twoscale.errors import TwoscaleError
 from twoscale_lab.report.related import along_variances, base_of, curves, signature
 from twoscale_lab.report.results import place_title, property_of, read_study
 from twoscale_lab.study.catalogue import parse_study
@@ -142,23 +139,6 @@ def test_families_differ_in_variances_only(study):
 def test_fields_are_read_from_beside_the_record(study):
     assert study.fields["poisson-128/truth"].shape == (128, 128)
     assert f"poisson-128/prediction/{CASES[0]}" in study.fields
-
-
-def test_a_damaged_record_or_field_file_is_named(tmp_path):
-    path = write_record(tmp_path, make_record("some", CASES[:1]))
-    path.with_suffix(".npz").write_bytes(b"nothing")
-    with pytest.raises(
-        TwoscaleError, match=r"some\.npz is damaged: remove it and run the study again"
-    ):
-        read_study(path)
-    path.with_suffix(".npz").unlink()
-    record = json.loads(path.read_text())
-    del record["cells"][0]["metrics"]
-    path.write_text(json.dumps(record))
-    with pytest.raises(
-        TwoscaleError, match=r"some\.json is damaged at cells\.0\.metrics: Field required"
-    ):
-        read_study(path)
 
 
 def test_places_have_titles():

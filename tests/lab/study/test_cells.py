@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from twoscale_lab.study import cells as module
 from twoscale_lab.study.cells import make_cell, parse_case
 
 BASE = parse_case("poisson-64 two-scale+A3", samples=1000)
@@ -38,12 +37,6 @@ def test_keys_do_not_change_by_themselves():
 )
 def test_everything_that_matters_changes_the_key(other):
     assert key(**other) != key()
-
-
-def test_the_format_changes_the_key(monkeypatch):
-    before = key()
-    monkeypatch.setattr(module, "FORMAT", 2)
-    assert key() != before
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,6 @@
 """The folder of studies: records that stand for the runs they were made of."""
 
-import errno
 import json
-import os
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -17,7 +13,6 @@ from twoscale_lab.study.folder import (
     StudyRecord,
     read_record,
     read_records,
-    write_record,
 )
 
 HEAD = {"study": "tiny", "scale": "paper", "command": "twoscale study run tiny"}
@@ -113,12 +108,6 @@ def test_a_file_is_no_folder(tmp_path):
         StudyFolder(tmp_path / "out")
 
 
-def test_a_link_to_nowhere_is_no_folder(tmp_path):
-    (tmp_path / "out").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(TwoscaleError, match="is not a folder"):
-        StudyFolder(tmp_path / "out")
-
-
 @pytest.mark.parametrize("name", ["data", "cells", "logs", "records"])
 def test_a_file_in_the_place_of_a_folder_is_kept(name, tmp_path):
     (tmp_path / name).write_text("mine")
@@ -146,56 +135,3 @@ with StudyFolder(sys.argv[1]).locked():
     print("locked", flush=True)
     sys.stdin.read()
 """
-
-
-def test_another_process_is_kept_out_until_it_ends(tmp_path):
-    command = [sys.executable, "-c", LOCKING, str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout.readline() == b"locked\n"
-        refused = pytest.raises(TwoscaleError, match=f"another command .*process {other.pid} on")
-        with refused, StudyFolder(tmp_path).locked():
-            pass
-        other.kill()
-    with StudyFolder(tmp_path).locked():
-        pass
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_something_else_with_the_name_of_the_lock_is_kept(tmp_path):
-    mine = tmp_path / ".study.twoscale-work"
-    mine.mkdir()
-    (mine / "thesis.txt").write_text("mine")
-    with (
-        pytest.raises(TwoscaleError, match="is in the way, and is not twoscale's"),
-        StudyFolder(tmp_path).locked(),
-    ):
-        pass
-    assert (mine / "thesis.txt").read_text() == "mine"
-
-
-def test_what_dead_processes_left_beside_results_is_swept(tmp_path):
-    """Not what is left of a cell that has no result: it lets the cell go on."""
-    for name in ("cells/done", "cells/.done.twoscale-work", "cells/.begun.twoscale-work"):
-        (tmp_path / name).mkdir(parents=True)
-        if name.endswith("work"):
-            (tmp_path / name / "owner.json").write_text('{"format": "twoscale-work"}')
-    with StudyFolder(tmp_path).locked():
-        pass
-    left = sorted(path.name for path in (tmp_path / "cells").iterdir())
-    assert left == [".begun.twoscale-work", "done"]
-
-
-def test_a_full_disk_leaves_the_old_record(record, tmp_path, monkeypatch):
-    file = tmp_path / "records" / "tiny.json"
-    write_record(file, record)
-    before = file.read_bytes()
-
-    def fail(path, content):
-        path.write_text(json.dumps(content)[:50])
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr("twoscale_lab.study.folder.write_json", fail)
-    with pytest.raises(TwoscaleError, match=r"cannot write .*tiny\.json: No space left on device"):
-        write_record(file, {**record, "command": "another"})
-    assert file.read_bytes() == before
-    assert [path.name for path in file.parent.iterdir()] == ["tiny.json"]

@@ -1,8 +1,6 @@
 """Running studies: each cell once, whatever happens in between."""
 
-import errno
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -13,7 +11,6 @@ import pytest
 
 from tests.lab.study.tiny import CASES, TEXT, finished, read_tiny, tiny_study
 from twoscale import TwoscaleError
-from twoscale.data import Dataset
 from twoscale.errors import UnreachableDataError
 from twoscale.files import Checkpoint, WorkFolder
 from twoscale.predictors import Affine
@@ -87,31 +84,12 @@ def test_every_cell_has_a_log(done):
         assert "finished, relative error" in log
 
 
-def test_a_fine_tuned_cell_counts_its_base(done):
-    cells = {(cell["case"], cell["seed"]): cell for cell in read_tiny(done)["cells"]}
-    for seed in (0, 1):
-        base, tuned = (cells[case, seed]["metrics"]["timings"] for case in CASES[1:])
-        assert tuned["training"] == base["training"]
-        assert tuned["finetuning"] > 0
-
-
 def test_nothing_is_run_twice(copy, fits):
     before = read_tiny(copy)
     outcome = run_study(tiny_study(), copy, device="cpu")
     assert not fits
     assert not outcome.plan.groups
     assert read_tiny(copy) == before
-
-
-def test_another_study_takes_over_what_it_shares(copy, fits):
-    other = tiny_study(TEXT.replace("- {method: local}", "- {method: [local, global]}"))
-    other = other.model_copy(
-        update={"name": "other", "protocol": tiny_study().protocol.model_copy()}
-    )
-    other.protocol.settings["global"] = {"epochs": 1}
-    outcome = run_study(other, copy, device="cpu")
-    assert fits == [("global", 0), ("global", 1)]
-    assert len(outcome.record["cells"]) == 8
 
 
 def test_records_alone_are_enough_to_go_on(done, tmp_path, fits):
@@ -266,16 +244,6 @@ def test_studies_run_together_share_cells_and_training(tmp_path, fits):
         assert cell["metrics"]["trained_together"] == 4
 
 
-def test_only_methods_that_a_study_has_are_asked_of_it(tmp_path):
-    other = parse_study(TEXT.replace("{method: local}", "{method: global}"), name="other")
-    studies = [tiny_study(), other]
-    outcomes = run_studies(studies, tmp_path, device="cpu", only=["local"], seeds=[0])
-    assert finished(outcomes["tiny"].record) == [("poisson-16 local", 0)]
-    assert outcomes["other"].record["cells"] == []
-    with pytest.raises(TwoscaleError, match="has no method 'fno'"):
-        run_studies(studies, tmp_path, device="cpu", only=["fno"])
-
-
 def test_seeds_that_shall_be_alone_do_not_share_their_time(tmp_path):
     study = tiny_study(TEXT.replace("seeds: [0, 1]\n", "seeds: [0, 1, 2]\nalone: [1]\n", 1))
     record = run_study(study, tmp_path, device="cpu").record
@@ -308,15 +276,6 @@ def test_a_dataset_that_cannot_be_made_fails_its_cells_only(tmp_path, monkeypatc
     outcome = run_study(tiny_study(text), tmp_path, device="cpu", seeds=[0], only=["local"])
     assert len(finished(outcome.record)) == 2
     assert not outcome.failed
-
-
-def test_a_dataset_that_lacks_a_file_fails_its_cells_before_it_is_read(tmp_path, monkeypatch):
-    run_study(tiny_study(), tmp_path, device="cpu", seeds=[0], only=["local"])
-    (shard,) = tmp_path.glob("data/*.zarr/output/c/0/0/0")
-    shard.unlink()
-    monkeypatch.setattr(Dataset, "read", lambda *arguments, **options: 1 / 0)
-    outcome = run_study(tiny_study(), tmp_path, device="cpu", seeds=[1], only=["local"])
-    assert "output/c/0/0/0 is missing; copy all its files again" in outcome.failed[0]["error"]
 
 
 def test_each_group_keeps_its_own_checkpoints(tmp_path, monkeypatch):
@@ -406,20 +365,6 @@ def test_logs_are_written_into_files_of_the_study_only(tmp_path):
     with pytest.raises(TwoscaleError, match="cannot write"):
         run_study(tiny_study(), tmp_path / "out", device="cpu", seeds=[0], only=["local"])
     assert (tmp_path / "mine.txt").read_text() == "mine"
-
-
-def test_a_full_disk_ends_a_study_in_one_sentence(copy, monkeypatch):
-    """What was on record before stays there."""
-    before = read_tiny(copy)
-
-    def full(self, text):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr("twoscale_lab.study.logs.Log.write", full)
-    with pytest.raises(TwoscaleError, match=r"cannot write .*: No space left on device"):
-        run_study(tiny_study(), copy, device="cpu", seeds=[7], only=["local"])
-    assert finished(read_tiny(copy)) == finished(before)
-    assert not list(copy.rglob("*.twoscale-work"))
 
 
 def test_a_sample_that_is_not_in_the_test_set_is_chosen_anew(copy):
