@@ -205,7 +205,7 @@ def test_predictions_follow_the_operator(fitted, arrays):
         lambda: surrogate.fit(x, u),
         lambda: surrogate.operator_.predictor.trained[0].weight.data.mul_(2),
         lambda: surrogate.operator_.double().float(),
-        lambda: setattr(surrogate, "operator_", copy.deepcopy(fitted["local"].operator_)),
+        lambda: setattr(surrogate, "state_", copy.deepcopy(fitted["local"].state_)),
     ):
         for _ in range(3):
             before = surrogate.predict(fields)
