@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 from time import monotonic
 
-import psutil
 import torch
 
 from twoscale.errors import TwoscaleError
@@ -51,6 +50,8 @@ def peak_memory() -> int:
     if peak is not None:
         return peak
     if sys.platform == "win32":
+        import psutil
+
         return psutil.Process().memory_info().peak_wset
     import resource  # which Windows does not have
 
@@ -92,8 +93,13 @@ def _release_call() -> Callable[[int], int] | None:
 
 
 def _system_memory() -> int:
-    """Return the machine's available bytes."""
-    return _kernel("/proc/meminfo", "MemAvailable") or psutil.virtual_memory().available
+    """Return the machine's available bytes; on Linux without psutil, which images may lack."""
+    available = _kernel("/proc/meminfo", "MemAvailable")
+    if available is not None:
+        return available
+    import psutil
+
+    return psutil.virtual_memory().available
 
 
 def _kernel(path: str, name: str) -> int | None:
