@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from tests.representation.contract import Chunks
 from tests.sources import field_pairs, fit_on
 from tests.surrogate.tiny import STAGES, TINY, build, make
 from twoscale import METHODS, Grid, TwoscaleError
@@ -11,7 +10,6 @@ from twoscale.domain.space import Space
 from twoscale.fields.source import ArraySource
 from twoscale.operators import operators as operators_module
 from twoscale.operators.fitting import FitRecord
-from twoscale.operators.operators import FieldOperator
 
 any_method = pytest.mark.parametrize("method", METHODS)
 SPACE = Space(Grid.square(16))
@@ -31,53 +29,12 @@ def fitted(pairs):
 
 
 @any_method
-def test_an_operator_maps_fields_to_fields(method, fitted, poisson16):
-    operator, _ = fitted[method]
-    with torch.no_grad():
-        assert operator(poisson16.batch.inputs[:5]).shape == (5, 1, 16, 16)
-
-
-@any_method
-def test_fitting_leaves_the_fields_unchanged(method, poisson16):
-    x, u = poisson16.batch.inputs.clone(), poisson16.batch.outputs.clone()
-    training = field_pairs(ArraySource(x[:100]), ArraySource(u[:100]))
-    validation = field_pairs(ArraySource(x[100:]), ArraySource(u[100:]))
-    fit_on(build(method), training, validation)
-    assert torch.equal(x, poisson16.batch.inputs)
-    assert torch.equal(u, poisson16.batch.outputs)
-
-
-@any_method
-def test_a_restored_operator_gives_the_same_bits(method, fitted, poisson16):
-    operator, _ = fitted[method]
-    state = {name: tensor.clone() for name, tensor in operator.state_dict().items()}
-    restored = build(method).restore(state, SPACE, SPACE)
-    x = poisson16.batch.inputs[:7]
-    with torch.no_grad():
-        assert torch.equal(restored(x), operator(x))
-    assert restored.layout == operator.layout
-
-
-@any_method
 def test_incomplete_weights_are_refused(method, fitted):
     state = dict(fitted[method][0].state_dict())
     del state[list(state)[-1]]
     wanted = r"the weights (lack|do not fit)|the scale of the fields is missing"
     with pytest.raises(TwoscaleError, match=wanted):
         build(method).restore(state, SPACE, SPACE)
-
-
-@any_method
-def test_chunked_sources_give_nearly_the_same_operator(method, pairs, fitted, poisson16):
-    """Only sums are taken in another order."""
-    training, validation = (
-        field_pairs(Chunks(part.inputs.tensor()), Chunks(part.outputs.tensor())) for part in pairs
-    )
-    operator = fit_on(build(method), training, validation, seed=1)
-    with torch.no_grad():
-        expected = fitted[method][0](poisson16.batch.inputs[150:])
-        got = operator(poisson16.batch.inputs[150:])
-    assert float((got - expected).norm() / expected.norm()) < 0.02
 
 
 @any_method
@@ -118,11 +75,6 @@ def test_native_seams(fitted):
         "whole-field": None,
     }
     assert {method: fitted[method][0].layout for method in METHODS} == expected
-
-
-def test_the_contract_is_abstract():
-    with pytest.raises(TypeError, match="abstract"):
-        FieldOperator()
 
 
 # Latent operators

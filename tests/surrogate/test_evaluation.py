@@ -117,12 +117,6 @@ def test_chunks_do_not_matter(overlap, held_out):
             assert parts[name] == pytest.approx(value, rel=1e-4), name
 
 
-def test_without_an_equation_there_is_no_residual(overlap, held_out):
-    metrics = evaluate(overlap, held_out)
-    assert metrics["residual_rms"] is None
-    assert metrics["residual_mean_abs"] is None
-
-
 def test_only_inference_is_timed_here(overlap, held_out):
     assert set(evaluate(overlap, held_out)["timings"]) == {"inference"}
 

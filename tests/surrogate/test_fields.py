@@ -61,12 +61,6 @@ def test_results_have_the_axes_of_the_training_outputs(input_shape, output_shape
     np.testing.assert_allclose(np.concatenate(parts), loaded.predict(x))
 
 
-def test_a_single_channel_may_be_left_out_later(square):
-    x, u = square
-    surrogate = surrogate_of().fit(x[:, None], u)
-    np.testing.assert_array_equal(surrogate.predict(x[:3]), surrogate.predict(x[:3, None]))
-
-
 # Channels
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from twoscale import Affine, Darcy, PatchPCA, Poisson, Surrogate, TwoscaleError
+from twoscale import Affine, PatchPCA, Poisson, Surrogate, TwoscaleError
 
 
 @pytest.fixture(scope="module")
@@ -48,23 +48,6 @@ def test_a_wrap_that_contradicts_the_equation_is_refused():
         Surrogate(problem="poisson", periodic=True)
 
 
-def test_an_equation_comes_back_with_its_parameters(poisson16, tmp_path):
-    x, u = (fields.numpy() for fields in poisson16)
-    problem = Darcy(high=100.0, low=1.0)
-    surrogate = Surrogate("global", problem=problem, predictor="affine", device="cpu")
-    surrogate.fit(np.abs(x) + 1, u).save(tmp_path / "s")
-    assert Surrogate.load(tmp_path / "s").problem == problem
-
-
-def test_an_equation_that_is_not_installed_is_told(poisson16, tmp_path, monkeypatch):
-    x, u = (fields.numpy() for fields in poisson16)
-    surrogate = Surrogate("global", problem="poisson", predictor="affine", device="cpu")
-    surrogate.fit(x, u).save(tmp_path / "s")
-    monkeypatch.setattr("twoscale.problems.registry.PROBLEMS", {})
-    with pytest.warns(UserWarning, match="the problem 'poisson' is not known here"):
-        assert Surrogate.load(tmp_path / "s").problem is None
-
-
 @pytest.mark.parametrize("shape", [(3, 50), (2, 2), (5, 5), (1, 3)])
 @pytest.mark.parametrize("method", ["local", "overlap", "two-scale"])
 def test_short_sides_get_fewer_patches(method, shape):
@@ -72,14 +55,6 @@ def test_short_sides_get_fewer_patches(method, shape):
     settings = {"few_features": False} if method == "two-scale" else {}
     surrogate = Surrogate(method, predictor="affine", device="cpu", **settings).fit(x, 2 * x)
     assert surrogate.predict(x[:2]).shape == (2, *shape)
-
-
-def test_parts_that_are_not_registered_are_refused():
-    class Nameless(PatchPCA):
-        """Fitted by its parent's name, it would come back as its parent."""
-
-    with pytest.raises(TwoscaleError, match="Nameless cannot be saved without a name"):
-        Surrogate(outputs=Nameless(0.9))
 
 
 @pytest.mark.parametrize(

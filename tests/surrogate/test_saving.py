@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from copy import deepcopy
+from functools import partial
 
 import numpy as np
 import pytest
@@ -139,116 +140,69 @@ def copy(saved, tmp_path):
     return target
 
 
-DAMAGE = {
+FILES = {
     "no folder": (lambda f: [p.unlink() for p in f.iterdir()] and f.rmdir(), "is not a folder"),
-    "no manifest": (
-        lambda f: (f / "manifest.json").unlink(),
-        "has no manifest.json: expected a saved surrogate",
-    ),
+    "no manifest": (lambda f: (f / "manifest.json").unlink(), "has no manifest.json: expected a"),
     "half a manifest": (
         lambda f: (f / "manifest.json").write_text('{"format": '),
         "manifest.json is damaged or not JSON",
     ),
-    "another format": (
-        lambda f: edit_manifest(f, lambda m: m.update(format="x")),
-        "is not a twoscale surrogate's manifest",
-    ),
-    "another version": (
-        lambda f: edit_manifest(f, lambda m: m.update(format_version=99)),
-        "has format version 99; this twoscale reads version 4",
-    ),
-    "no spaces": (
-        lambda f: edit_manifest(f, lambda m: m.pop("spaces")),
-        r"has a damaged manifest: KeyError\('spaces'\)",
-    ),
-    "a grid of text": (
-        lambda f: edit_manifest(f, lambda m: m["spaces"][1].update(height="16")),
-        "a grid has whole numbers of nodes per side",
-    ),
-    "a grid of fractions": (
-        lambda f: edit_manifest(f, lambda m: m["spaces"][1].update(height=16.0)),
-        "a grid has whole numbers of nodes per side",
-    ),
+    "no weights": (lambda f: (f / "weights.safetensors").unlink(), "safetensors does not exist"),
+}
+MANIFESTS = {
+    "another format": (lambda m: m.update(format="x"), "is not a twoscale surrogate's manifest"),
+    "another version": (lambda m: m.update(format_version=99), "version 99; .* version 4"),
+    "no spaces": (lambda m: m.pop("spaces"), r"KeyError\('spaces'\)"),
+    "a grid of text": (lambda m: m["spaces"][1].update(height="16"), "whole numbers of nodes"),
+    "a grid of fractions": (lambda m: m["spaces"][1].update(height=16.0), "whole numbers of nodes"),
     "a grid beyond all memory": (
-        lambda f: edit_manifest(f, lambda m: m["spaces"][1].update(height=10**6, width=10**6)),
+        lambda m: m["spaces"][1].update(height=10**6, width=10**6),
         "there is not enough memory for fields of",
     ),
     "channels beyond all memory": (
-        lambda f: edit_manifest(
-            f, lambda m: m.update(ranks=[4, 3]) or m["spaces"][0].update(channels=10**12)
-        ),
+        lambda m: m.update(ranks=[4, 3]) or m["spaces"][0].update(channels=10**12),
         "there is not enough memory for fields of",
     ),
-    "ranks that do not fit": (
-        lambda f: edit_manifest(f, lambda m: m.update(ranks=[3, 2])),
-        "fields of 16x16 do not have 2 axes",
-    ),
-    "no predictor": (
-        lambda f: edit_manifest(f, lambda m: m["parts"].pop("predictor")),
-        r"has a damaged manifest: KeyError\('predictor'\)",
-    ),
+    "ranks that do not fit": (lambda m: m.update(ranks=[3, 2]), "16x16 do not have 2 axes"),
+    "no predictor": (lambda m: m["parts"].pop("predictor"), r"KeyError\('predictor'\)"),
     "an unknown part": (
-        lambda f: edit_manifest(f, lambda m: m["parts"]["outputs"].update(part="magic")),
+        lambda m: m["parts"]["outputs"].update(part="magic"),
         "no Representation is called 'magic': known are .*two-scale",
     ),
     "a part of another kind": (
-        lambda f: edit_manifest(f, lambda m: m["parts"]["outputs"].update(part="mlp")),
+        lambda m: m["parts"]["outputs"].update(part="mlp"),
         "no Representation is called 'mlp'",
     ),
     "an unknown argument": (
-        lambda f: edit_manifest(f, lambda m: m["parts"]["predictor"].update(colour="red")),
+        lambda m: m["parts"]["predictor"].update(colour="red"),
         "'mlp' cannot be made with .*colour",
     ),
     "layers without end": (
-        lambda f: edit_manifest(f, lambda m: m["parts"]["predictor"].update(hidden_layers=10**9)),
-        "the weights do not fit hidden_layers=1000000000",
+        lambda m: m["parts"]["predictor"].update(hidden_layers=10**9),
+        "do not fit hidden_layers=1000000000",
     ),
     "layers beyond all memory": (
-        lambda f: edit_manifest(f, lambda m: m["parts"]["predictor"].update(hidden_width=10**6)),
+        lambda m: m["parts"]["predictor"].update(hidden_width=10**6),
         "the weights do not fit",
     ),
-    "no settings": (
-        lambda f: edit_manifest(f, lambda m: m.update(settings=None)),
-        "has a damaged manifest: TypeError",
-    ),
+    "no settings": (lambda m: m.update(settings=None), "damaged manifest: TypeError"),
     "a setting out of its range": (
-        lambda f: edit_manifest(f, lambda m: m["settings"].update(hidden_layers=10**6)),
-        "hidden_layers must be a whole number of at least 0 and at most 1000",
+        lambda m: m["settings"].update(hidden_layers=10**6),
+        "hidden_layers must be .* at most 1000",
     ),
-    "an unknown setting": (
-        lambda f: edit_manifest(f, lambda m: m["settings"].update(colour="red")),
-        "method two-scale with predictor=mlp has no setting 'colour'",
-    ),
-    "an unknown method": (
-        lambda f: edit_manifest(f, lambda m: m.update(method="magic")),
-        "no method is called 'magic'",
-    ),
-    "another grid": (
-        lambda f: edit_manifest(f, lambda m: m["spaces"][0].update(height=24, width=32)),
-        "manifest and weights do not fit together|do not fit",
-    ),
-    "timings that are none": (
-        lambda f: edit_manifest(f, lambda m: m.update(timings=3)),
-        "has a damaged manifest: AttributeError",
-    ),
-    "a seed that is no number": (
-        lambda f: edit_manifest(f, lambda m: m.update(seed="one")),
-        "the seed must be a whole number",
-    ),
-    "no weights": (
-        lambda f: (f / "weights.safetensors").unlink(),
-        "weights.safetensors does not exist",
-    ),
-    "half the weights": (
-        lambda f: (f / "weights.safetensors").write_bytes(
-            (f / "weights.safetensors").read_bytes()[:1000]
-        ),
-        "weights.safetensors is damaged",
-    ),
+    "an unknown setting": (lambda m: m["settings"].update(colour="red"), "no setting 'colour'"),
+    "an unknown method": (lambda m: m.update(method="magic"), "no method is called 'magic'"),
+    "another grid": (lambda m: m["spaces"][0].update(height=24, width=32), "do not fit"),
+    "timings that are none": (lambda m: m.update(timings=3), "damaged manifest: AttributeError"),
+    "a seed that is no number": (lambda m: m.update(seed="one"), "seed must be a whole number"),
     "weights of another network": (
-        lambda f: edit_manifest(f, lambda m: m["parts"]["predictor"].update(hidden_width=9)),
+        lambda m: m["parts"]["predictor"].update(hidden_width=9),
         "the weights do not fit the model",
     ),
+}
+DAMAGE = FILES | {
+    name: (partial(edit_manifest, change=change), message)
+    for name, (change, message) in MANIFESTS.items()
 }
 
 

@@ -117,22 +117,6 @@ def test_methods_may_be_mixed(arrays, data):
     assert [members(surrogate)["training"] for surrogate in surrogates] == [3, 1, 3, 3]
 
 
-def test_variants_of_the_training_learn_together(arrays, data):
-    variants = [
-        {"learning_rate": 1e-3},
-        {"learning_rate": 1e-2},
-        {"learning_rate": 3e-3, "weight_decay": 0.0, "patience": 1},
-    ]
-    surrogates = [make(**variant) for variant in variants]
-    fit_together(surrogates, [data] * 3)
-    for surrogate, variant in zip(surrogates, variants, strict=True):
-        alone = make(**variant).fit(*data[:2], validation=data[2])
-        check_alike(surrogate, alone, arrays[2])
-        assert members(surrogate) == {"training": 3}
-    predictions = [surrogate.predict(arrays[2]) for surrogate in surrogates]
-    assert not any(np.array_equal(*pair) for pair in itertools.combinations(predictions, 2))
-
-
 @pytest.mark.parametrize(
     "variant", [{"hidden_width": 6}, {"hidden_layers": 2}, {"epochs": 2}, {"batch_size": 16}]
 )

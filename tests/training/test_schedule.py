@@ -96,8 +96,3 @@ def test_early_stop(pairs):
     history = train(Stuck(), *pairs, mean_square, plan)
     assert len(history.validation_loss) == 7
     assert history.learning_rate[-1] == 0.4
-
-
-def test_without_early_stop_every_epoch_is_run(pairs):
-    history = train(Stuck(), *pairs, mean_square, make_plan(epochs=9, patience=2))
-    assert len(history.validation_loss) == 9
