@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from copy import deepcopy
 from functools import wraps
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -193,7 +194,9 @@ def describe(part: Part) -> dict[str, Any]:
 
 
 def unfitted(part: P) -> P:
-    """Return a new part with the same arguments; parts among these are new as well."""
+    """Return a new part with the same arguments, parts inside included, that is not fitted."""
+    if not getattr(part, "state_dict", dict)():
+        return deepcopy(part)  # which calls no constructor
     return type(part)(**{name: _unfitted(value) for name, value in part.arguments.items()})
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 
 import torch
@@ -74,6 +74,7 @@ class Cuts:
     sides: tuple[int, ...]
 
     @classmethod
+    @cache
     def equal(cls, axis: Axis, count: int) -> Cuts:
         """Return `count` intervals side by side, whose sides differ by at most one node.
 

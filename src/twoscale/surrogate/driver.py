@@ -369,7 +369,7 @@ def kept_checkpoints(
 
 @contextmanager
 def checkpoints_beside(
-    place: str | Path | None, asked: dict[str, Any], data: SplitData, device: torch.device
+    place: str | Path | None, spec: SurrogateSpec, seed: int, data: SplitData, device: torch.device
 ) -> Iterator[Checkpoints | None]:
     """Yield the checkpoints of a fit on some fields beside a path; they are removed in the end."""
     if place is None:
@@ -377,7 +377,8 @@ def checkpoints_beside(
         return
     path = Path(place).resolve()
     sides = [side for pairs in (data.training, data.validation) for side in vars(pairs).values()]
-    request = {**asked, "fields": [_digest(side) for side in sides]}
+    fields = [_digest(side) for side in sides]
+    request = {"parts": spec.describe(), "seed": seed, "fields": fields}
     with working(path, subject=f"fitting with the checkpoints of {path}") as work:
         yield kept_checkpoints(work, request, device=device)
 

@@ -259,10 +259,9 @@ class Surrogate(FittedSurrogate):
             checkpoint = None
         else:
             warn_of_symmetries(self.parts.symmetries, data.training)
-        asked = {"parts": self.parts.describe(), "seed": self.seed}
         with (
             reporting(progress) as report,
-            checkpoints_beside(checkpoint, asked, data, self.device) as kept,
+            checkpoints_beside(checkpoint, self.parts, self.seed, data, self.device) as kept,
         ):
             options = FitOptions(self.seed, report, kept, scratch=scratch)
             self.state_ = run_fit(
