@@ -74,11 +74,11 @@ def test_what_is_too_large_for_the_memory_stays_on_disk(kind, tmp_path, monkeypa
     assert isinstance(stored, StoredRows)
     some = stored[np.array([0, 3, 4])]
     samples = as_samples(some, "input")
-    assert not in_memory(samples.source)
-    assert [len(chunk) for chunk in samples.source.chunks()] == [1, 1, 1]
+    assert not in_memory(samples.fields)
+    assert [len(chunk) for chunk in samples.fields.chunks()] == [1, 1, 1]
     expected = VALUES[[0, 3, 4]].astype(np.float32)
     np.testing.assert_array_equal(samples.tensor()[:, 0].numpy(), expected)
-    assert {chunk.device.type for chunk in samples.to(torch.device("meta")).source.chunks()} == {
+    assert {chunk.device.type for chunk in samples.to(torch.device("meta")).fields.chunks()} == {
         "meta"
     }
 

@@ -68,7 +68,7 @@ def test_as_many_names_as_channels():
 def test_a_source_shows_channels_where_it_has_several(channels):
     source = Chunks(torch.zeros(5, channels, 8, 9))
     samples = as_samples(source, "input")
-    assert samples.source is source
+    assert samples.fields is source
     assert samples.rank == (3 if channels == 1 else 4)
 
 
@@ -100,7 +100,7 @@ def test_samples_go_to_a_device_whole_or_in_chunks():
     for resident in (True, False):
         there = samples.to(torch.device("meta"), resident=resident)
         assert there.space == samples.space
-        assert {chunk.device.type for chunk in there.source.chunks()} == {"meta"}
+        assert {chunk.device.type for chunk in there.fields.chunks()} == {"meta"}
 
 
 # Refusals

@@ -54,7 +54,7 @@ def test_a_report_is_replaced_only_if_asked(twoscale, studies):
     assert twoscale("study", "report", studies).status == 0
     (studies / "report.html").write_text("changed")
     before = contents(studies)
-    refused(twoscale("study", "report", studies), "report.html exists already", "--overwrite")
+    refused(twoscale("study", "report", studies), "report.html exists", "overwrite")
     assert contents(studies) == before
     assert twoscale("study", "report", studies, "--overwrite").status == 0
     assert (studies / "report.html").read_text(encoding="utf-8").startswith("<!doctype")

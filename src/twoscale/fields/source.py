@@ -351,11 +351,11 @@ def fields_at(source: FieldSource, rows: Tensor) -> Tensor:
     """
     found: list[Tensor] = []
     start = 0
-    for chunk in source.chunks() if len(rows) else ():
+    for chunk in source.chunks():
         low, high = torch.searchsorted(rows, torch.tensor([start, start + len(chunk)])).tolist()
         if high - low == len(chunk):
             found.append(chunk)
-        elif low < high:
+        elif low < high or not start:  # an empty part of the first one tells the device
             found.append(chunk[(rows[low:high] - start).to(chunk.device)])
         start += len(chunk)
         if high == len(rows):
