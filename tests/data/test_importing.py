@@ -245,7 +245,7 @@ def test_the_same_arrays_make_the_same_dataset(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"inputs": ["a", "u"]}, r"agree in samples and grid: 'a' has .* \(12, 2, 10, 14\), 'u'"),
+        ({"inputs": ["a", "u"]}, r"agree in samples and grid: 'a' has .*\(12, 2, 10, 14\), 'u'"),
         ({"inputs": ["b", "b"]}, "an array is one channel only, got 'b' twice"),
         ({"inputs": "b", "parameters": "b"}, r"shape \(samples,\) or \(samples, parameters\), got"),
         ({"inputs": "b", "parameters": "short"}, "input: 12, output: 12, parameters: 11"),

@@ -91,7 +91,7 @@ def test_groups_without_coordinates_are_asked_about(tmp_path):
         for place, sample in enumerate(data):
             file[f"{place}/a"] = sample
             file[f"{place}/u"] = 2 * sample
-    words = r"12 pieces of shape \(8, 9\).* one sample \(axes hw, .* holds 8 samples \(axes nw"
+    words = r"12 pieces of shape \(8, 9\).* one sample \(axes hw\).* holds 8 samples \(axes nw"
     with pytest.raises(TwoscaleError, match=words):
         load_fields(tmp_path / "f.h5", inputs="a", outputs="u")
     found = load_fields(tmp_path / "f.h5", inputs="a", outputs="u", axes="hw")

@@ -48,10 +48,8 @@ class FieldArray:
         part = asked.ranges.get(axis, slice(None)) if selects else slice(None)
         wanted = range(self.lengths[axis])[part]
         if not wanted:
-            raise TwoscaleError(
-                f"'select' leaves nothing of '{self.chosen.label}', whose axis '{axis}' has length "
-                f"{self.lengths[axis]}"
-            )
+            length = f"whose axis '{axis}' has length {self.lengths[axis]}"
+            raise TwoscaleError(f"'select' leaves nothing of '{self.chosen.label}', {length}")
         return wanted
 
     @property
@@ -91,9 +89,8 @@ class FieldArray:
                 what = "NaN or infinite values"
                 advice = "repair such samples, or leave them out"
             sample = self.ranges["n"][part.start + bad]
-            raise TwoscaleError(
-                f"{self.chosen.subject} contain {what}, first in sample {sample}: {advice}"
-            )
+            where = f"first in sample {sample}"
+            raise TwoscaleError(f"{self.chosen.subject} contain {what}, {where}: {advice}")
         return values
 
     def _stored(self, part: slice) -> np.ndarray:
@@ -136,11 +133,9 @@ class FieldStack:
         first = arrays[0]
         for other in arrays[1:]:
             if other.shape[0] != first.shape[0] or other.shape[2:] != first.shape[2:]:
-                raise TwoscaleError(
-                    f"arrays of one side must agree in samples and grid: '{first.chosen.name}' has "
-                    f"shape {tuple(first.array.shape)}, '{other.chosen.name}' "
-                    f"{tuple(other.array.shape)}"
-                )
+                sizes = [f"'{one.chosen.name}' has {one.array.shape}" for one in (first, other)]
+                must = "arrays of one side must agree in samples and grid"
+                raise TwoscaleError(f"{must}: {', '.join(sizes)}")
         self.samples, _, *sides = first.shape
         self.channels = sum(array.shape[1] for array in arrays)
         self.shape = (self.samples, self.channels, *sides)

@@ -137,10 +137,9 @@ class Layout:
     def refuse_large(self) -> None:
         """Raise if a single sample is too large to be stored."""
         if 4 * self.largest > _LARGEST_SAMPLE:
-            raise TwoscaleError(
-                f"one sample takes {size_text(4 * self.largest)}, at most "
-                f"{size_text(_LARGEST_SAMPLE)} can be stored: use fewer channels or a coarser grid"
-            )
+            size, most = size_text(4 * self.largest), size_text(_LARGEST_SAMPLE)
+            advice = "use fewer channels or a coarser grid"
+            raise TwoscaleError(f"one sample takes {size}, at most {most} can be stored: {advice}")
 
     def __str__(self) -> str:
         """Say what the pairs are, such as "16x16 fields" or "2 parameters to 3x8x8 fields"."""

@@ -6,9 +6,10 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -84,30 +85,24 @@ class FileDataset(Dataset):
         return True
 
 
+@dataclass(frozen=True, eq=False)
 class InputRows:
     """Fields (samples, channels, height, width), read as they are sliced.
 
     `opened` closes the files when the object goes.
     """
 
-    ndim = 4
-
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        read: Callable[[slice], np.ndarray],
-        opened: ExitStack | None = None,
-    ) -> None:
-        self.shape = shape
-        self._read = read
-        self._opened = opened
+    shape: tuple[int, ...]
+    read: Callable[[slice], np.ndarray]
+    opened: ExitStack | None = None
+    ndim: ClassVar[int] = 4
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, part: slice) -> np.ndarray:
         start, stop, _ = part.indices(len(self))
-        return self._read(slice(start, stop)).reshape(-1, *self.shape[1:])
+        return self.read(slice(start, stop)).reshape(-1, *self.shape[1:])
 
 
 class StoredInputs(NamedTuple):
@@ -144,10 +139,8 @@ def open_data(files: Files, reading: Reading | None = None) -> Dataset:
     if not _is_one_dataset(files):
         return FileDataset(files, asked)
     if asked != Reading():
-        settled = "whose arrays and axes are settled"
-        raise TwoscaleError(
-            f"{files} is a dataset, {settled}: drop the options that say how files are read"
-        )
+        advice = "drop the options that say how files are read"
+        raise TwoscaleError(f"{files} is a dataset, whose arrays and axes are settled: {advice}")
     return _whole(files)
 
 

@@ -174,8 +174,6 @@ def _values(fields: Tensor, side: Side, name: str) -> np.ndarray:
     """Return fields of single precision on the CPU, if they are those that a problem promised."""
     shape = (len(fields), *side.space.shape)
     if fields.shape not in (shape, (shape[0], *shape[2:])) or fields.numel() != prod(shape):
-        raise TwoscaleError(
-            f"{name} should have shape (samples, {', '.join(map(str, shape[1:]))}), got "
-            f"{tuple(fields.shape)}"
-        )
+        sides, came = ", ".join(map(str, shape[1:])), tuple(fields.shape)
+        raise TwoscaleError(f"{name} should have shape (samples, {sides}), got {came}")
     return fields.float().cpu().numpy()

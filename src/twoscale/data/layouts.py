@@ -77,11 +77,9 @@ def open_fields(
         }
         counts = {role: stack.samples for role, stack in stacks.items()}
         if len(set(counts.values())) > 1:
-            raise TwoscaleError(
-                "the numbers of samples must agree, got "
-                f"{', '.join(f'{role}: {count}' for role, count in counts.items())}; the first "
-                "axis is that of the samples unless 'axes' says otherwise"
-            )
+            told = ", ".join(f"{role}: {count}" for role, count in counts.items())
+            first = "the first axis is that of the samples unless 'axes' says otherwise"
+            raise TwoscaleError(f"the numbers of samples must agree, got {told}; {first}")
         if all(one.name is not None for one in chosen):
             names = {
                 field: tuple(one.label for one in chosen if one.role == role)
@@ -97,9 +95,7 @@ def _check_parts(fields: Sequence[FieldArray], asked: Reading, roles: Sequence[s
     """Raise if a part is asked for along an axis that no array has."""
     present = set().union(*(field.order for field in fields)) | {"n"}
     if asked.time and "t" not in present and "output" in roles:
-        raise TwoscaleError(
-            "no array has an axis of time: drop 'time', or say with 'axes' which one it is (t)"
-        )
+        raise TwoscaleError("no array has an axis of time: drop 'time', or name it in 'axes' (t)")
     for axis in asked.ranges.keys() - present:
         raise TwoscaleError(f"no array has the axis {axis} ({LETTERS[axis]}) that 'select' names")
 
@@ -146,11 +142,11 @@ def _whole_shape(one: ChosenArray) -> tuple[int, ...]:
     if pieces.differing() is None or pieces.differing(but=0) is not None:
         pieces.require_agreement()
         order = {1: "w", 2: "hw", 3: "chw", 4: "tchw"}.get(len(shape), "hw")
+        count = shape[0] if shape else 1
         raise TwoscaleError(
             f"'{one.label}' comes in {len(pieces.shapes)} pieces of shape {shape}, which can be "
-            f"read in two ways: each piece is one sample (axes {order}, or another order without "
-            f"n), or each holds {shape[0] if shape else 1} samples (axes n{order[1:]}, or another "
-            "order with n); set the 'axes' that are right"
+            f"read in two ways: each piece is one sample (axes {order}), or each holds {count} "
+            f"samples (axes n{order[1:]}, any order with n); set the 'axes' that are right"
         )
     return (sum(piece[0] for piece in pieces.shapes), *shape[1:])
 

@@ -111,23 +111,20 @@ class Reading:
     def times_of(self, role: str, name: str, steps: int) -> list[int]:
         """Return the times of an array with some of them, counted from 0, or say what is wrong."""
         if self.times is None:
-            raise TwoscaleError(
-                f"'{name}' has {steps} times: say which are inputs and which are outputs, such as "
-                f"0/-1 (from the first to the last) or 0:{steps // 2}/{steps // 2}:{steps} "
-                "(halves, as channels)"
-            )
+            halves = f"0:{steps // 2}/{steps // 2}:{steps} (halves, as channels)"
+            ways = f"0/-1 (from the first to the last) or {halves}"
+            asked = "say which are inputs and which are outputs, such as"
+            raise TwoscaleError(f"'{name}' has {steps} times: {asked} {ways}")
         text = self.times[role == "output"]
         if not text:
-            raise TwoscaleError(
-                f"'{name}' has {steps} times and is an input: say which with 'time', such as 0/-1"
-            )
+            known = f"'{name}' has {steps} times and is an input"
+            raise TwoscaleError(f"{known}: say which with 'time', such as 0/-1")
         times: list[int] = []
         for token in text.split(","):
             some = list(range(steps)[_slice(token)]) if ":" in token else [int(token)]
             if not some or not -steps <= some[0] < steps:
-                raise TwoscaleError(
-                    f"'{name}' has the times 0 to {steps - 1}: {token} is none of them"
-                )
+                known = f"'{name}' has the times 0 to {steps - 1}"
+                raise TwoscaleError(f"{known}: {token} is none of them")
             times += [time % steps for time in some]
         return times
 

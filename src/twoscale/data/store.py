@@ -292,10 +292,8 @@ def _reopened(kind: type[Dataset], path: Place, identity: str) -> Dataset:
     """Return the dataset at a path, if it is the one that another process sees there."""
     dataset = kind(path)
     if dataset.identity != identity:
-        raise TwoscaleError(
-            f"{path} is another dataset here than in the process that asks for it: it was written "
-            "again meanwhile, or this machine has a copy of its own"
-        )
+        why = "it was written again meanwhile, or this machine has a copy of its own"
+        raise TwoscaleError(f"{path} is another dataset here than where it was asked for: {why}")
     return dataset
 
 

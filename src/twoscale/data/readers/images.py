@@ -54,10 +54,8 @@ def _pages(file: Path, image: Any) -> ArrayView:
             image.seek(page)
             values = np.asarray(image)
             if values.shape != shape[1:]:
-                raise TwoscaleError(
-                    f"all pages of {file} must have one size: the first has {shape[1:]}, page "
-                    f"{page} has {values.shape}"
-                )
+                sizes = f"the first has {shape[1:]}, page {page} has {values.shape}"
+                raise TwoscaleError(f"all pages of {file} must have one size: {sizes}")
             pages.append(values[index[1:]])
         return np.stack(pages)
 

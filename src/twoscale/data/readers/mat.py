@@ -78,10 +78,8 @@ class _MatFile:
         self._refuse_unusual(name, variable)
         count = math.prod(variable.shape)
         if variable.stored != count * variable.dtype.itemsize:
-            raise TwoscaleError(
-                f"{self.file} is damaged: '{name}' claims the shape {variable.shape} and "
-                f"{variable.stored} bytes"
-            )
+            claim = f"'{name}' claims the shape {variable.shape} and {variable.stored} bytes"
+            raise TwoscaleError(f"{self.file} is damaged: {claim}")
         values: np.ndarray
         if variable.packed is None:
             values = np.memmap(self.handle, variable.dtype, "r", variable.start, (count,))

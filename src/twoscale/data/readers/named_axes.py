@@ -130,16 +130,13 @@ def _refuse_unsafe(folder: Path) -> None:
         for name in _DESCRIPTIONS & set(names):
             described = read_json(Path(parent, name))
             if is_our_array(described):
-                raise TwoscaleError(
-                    f"{parent} is an array of a twoscale dataset, which is read as a whole: give "
-                    f"the dataset {Path(parent).parent}"
-                )
+                whole = f"which is read as a whole: give the dataset {Path(parent).parent}"
+                raise TwoscaleError(f"{parent} is an array of a twoscale dataset, {whole}")
             for codec in _codecs(described):
                 if codec.removeprefix("numcodecs.") not in _SAFE:
-                    raise TwoscaleError(
-                        f"{Path(parent, name)} names the codec '{codec}', which is not trusted: "
-                        "write the array again with a common one, such as zstd"
-                    )
+                    advice = "write the array again with a common one, such as zstd"
+                    unsafe = f"{Path(parent, name)} names the codec '{codec}'"
+                    raise TwoscaleError(f"{unsafe}, which is not trusted: {advice}")
 
 
 def _codecs(described: Any) -> Iterator[str]:

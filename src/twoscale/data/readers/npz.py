@@ -71,10 +71,8 @@ class NpzArchive(Archive):
             return None
         member, stream, header = opened
         if header.offset + header.nbytes != member.file_size:
-            raise TwoscaleError(
-                f"{self.file} is damaged: '{name}' claims the shape {header.shape} of "
-                f"{header.dtype}, which does not take the {member.file_size} bytes it has"
-            )
+            claim = f"'{name}' claims the shape {header.shape} of {header.dtype}"
+            raise TwoscaleError(f"{self.file} is damaged: {claim}, it has {member.file_size} bytes")
         if not header.fortran:
             return StreamedArray(stream, header)
         # In Fortran's order samples are spread over all of the bytes.

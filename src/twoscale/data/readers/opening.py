@@ -182,9 +182,8 @@ class NamedFiles(Archive):
         self.in_order = in_order
         for path, archive in zip(paths, opened, strict=True):
             if not archive.single:
-                raise TwoscaleError(
-                    f"several files must be of one kind: {path} holds several arrays"
-                )
+                text = f"several files must be of one kind: {path} holds several arrays"
+                raise TwoscaleError(text)
 
     def names(self) -> list[str]:
         return [path.stem for path in self.paths]
@@ -207,9 +206,9 @@ class NamedFiles(Archive):
     def _named(self, name: str) -> Archive | None:
         names = self.names()
         if len(set(names)) < len(names):
+            paths = listed(map(str, self.paths))
             raise TwoscaleError(
-                "arrays are named by their files, which need different names, got "
-                f"{listed(map(str, self.paths))}"
+                f"arrays are named by their files, which need different names, got {paths}"
             )
         return self.opened[names.index(name)] if name in names else None
 
@@ -240,14 +239,11 @@ class FilesArchive(Archive):
                 if array is None and not shapes:
                     return None
                 if array is None:
-                    raise TwoscaleError(
-                        f"{file} has no array '{name}', which {self.files[0]} has: all files must "
-                        "hold the same arrays"
-                    )
+                    other = f"which {self.files[0]} has: all files must hold the same arrays"
+                    raise TwoscaleError(f"{file} has no array '{name}', {other}")
                 if isinstance(array, Pieces):
-                    raise TwoscaleError(
-                        f"'{name}' is in several groups of {file}: import the files one by one"
-                    )
+                    text = f"'{name}' is in several groups of {file}: import the files one by one"
+                    raise TwoscaleError(text)
                 shapes.append(tuple(array.shape))
                 dtypes.append(array.dtype)
         odd = [dtype for dtype in dtypes if dtype.kind not in "fiub"]
@@ -259,10 +255,8 @@ class FilesArchive(Archive):
         with _open_one(file) as archive, reading(file):
             if self.name is not None:
                 if not archive.single:
-                    raise TwoscaleError(
-                        f"{file} holds several arrays: give one folder of such files, with "
-                        "'inputs' and 'outputs'"
-                    )
+                    advice = "give one folder of such files, with 'inputs' and 'outputs'"
+                    raise TwoscaleError(f"{file} holds several arrays: {advice}")
                 name = archive.names()[0]
             yield archive.array(name)
 
