@@ -126,5 +126,5 @@ def _line(error: Exception) -> str:
 
 def _status(error: Exception) -> int | None:
     """Return the status of HTTP that a library has put into its error."""
-    found = getattr(error, "code", None) or getattr(error, "status", None)
-    return int(str(found)) if str(found).isdecimal() else None
+    status = getattr(error, "code", None) or getattr(error, "status", None)
+    return int(str(status)) if str(status).isdecimal() else None

@@ -162,12 +162,12 @@ def split_samples(
 
 def _hold_out(training: np.ndarray) -> tuple[int, np.ndarray]:
     """Return how many samples are left for training, and those that are held out of it."""
-    held = max(1, len(training) // 10)
-    left = len(training) - held
+    count = max(1, len(training) // 10)
+    left = len(training) - count
     if left < 2:
         samples = f"of {len(training)} training samples one must be held out for validation"
         raise TwoscaleError(f"{samples}: at least 3 are needed")
-    chosen = f"{held} of the {len(training)} training samples are held out to choose settings or"
+    chosen = f"{count} of the {len(training)} training samples are held out to choose settings or"
     text = f"{chosen} weights, because the split has no validation samples"
     warnings.warn(text, TwoscaleWarning, stacklevel=2)
     return left, training[left:]

@@ -357,8 +357,8 @@ class StoredFields:
         """Yield the chunks that an array in memory has; stored chunks at their ends are shared."""
         wanted = self.indices[samples]
         for part in slices(len(wanted), chunk_length(*self.dataset.inner_shape(self.side))):
-            found = list(self._fields(wanted[part], workers=0))
-            yield found[0] if len(found) == 1 else torch.cat(found)
+            blocks = list(self._fields(wanted[part], workers=0))
+            yield blocks[0] if len(blocks) == 1 else torch.cat(blocks)
 
     def chunks(self) -> Iterator[Tensor]:
         return self._fields(self.indices)

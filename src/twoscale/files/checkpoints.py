@@ -90,13 +90,13 @@ class Checkpoint:
     def save(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
         """Save a state in place of the last one; a failure of the disk ends the saving only."""
         began = self.clock()
-        held = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-        known = json.loads(json.dumps({**facts, "seconds": self.seconds}))
-        known["checksum"] = _digest(known, held)
+        saved = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+        described = json.loads(json.dumps({**facts, "seconds": self.seconds}))
+        described["checksum"] = _digest(described, saved)
         prepared = self.path.with_suffix(".new")
         try:
             self.path.parent.mkdir(exist_ok=True)
-            save_file(held, prepared, metadata={"facts": json.dumps(known)})
+            save_file(saved, prepared, metadata={"facts": json.dumps(described)})
             replace_file(prepared, self.path)
         except (OSError, SafetensorError) as error:
             self._possible = False

@@ -33,8 +33,8 @@ def tensor_digest(tensor: Tensor) -> str:
 
 def tensor_digests(tensors: Mapping[str, Tensor]) -> dict[str, str]:
     """Return the digests of many tensors, by name."""
-    found = prefetch(tensor_digest, tensors.values(), workers=file_workers())
-    return dict(zip(tensors, found, strict=True))
+    digests = prefetch(tensor_digest, tensors.values(), workers=file_workers())
+    return dict(zip(tensors, digests, strict=True))
 
 
 def content_digest(content: Mapping[str, Any], *, but: str = "") -> str:

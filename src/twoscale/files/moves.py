@@ -72,11 +72,11 @@ def replace_file(prepared: Path, path: Path) -> None:
 
 def flush(path: Path) -> None:
     """Wait until a file, or a folder with all that it holds, is safely on the disk."""
-    held = [path]
+    paths = [path]
     for folder, folders, files in os.walk(path):
-        held += [Path(folder, name) for name in (*folders, *files)]
+        paths += [Path(folder, name) for name in (*folders, *files)]
     # From several threads: the disk then does much of it at once.
-    for _ in prefetch(flush_names, held, workers=min(len(held) - 1, file_workers())):
+    for _ in prefetch(flush_names, paths, workers=min(len(paths) - 1, file_workers())):
         pass
 
 

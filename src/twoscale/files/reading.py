@@ -53,9 +53,9 @@ def open_file(path: Path) -> BinaryIO:
     return file
 
 
-def _refuse_special(path: Path, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+def _refuse_special(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "something else")
         raise TwoscaleError(f"{path} is {kind}, not a file: give a regular file")
 
 
@@ -117,13 +117,13 @@ def json_object(
 ) -> dict[str, Any]:
     """Return the object that the bytes of a JSON file of this name hold, as `read_json` does."""
     with parsing(name, "JSON"):
-        found = parse_json(content.decode())
-    if not isinstance(found, dict):
+        parsed = parse_json(content.decode())
+    if not isinstance(parsed, dict):
         raise TwoscaleError(f"{name} should hold a JSON object")
-    wrong = [key for key, kind in (require or {}).items() if not is_a(found.get(key), kind)]
+    wrong = [key for key, kind in (require or {}).items() if not is_a(parsed.get(key), kind)]
     if wrong:
         raise TwoscaleError(f"{name} is damaged: it lacks a proper {', '.join(wrong)}")
-    return found
+    return parsed
 
 
 def is_a(value: Any, kind: type) -> bool:

@@ -68,12 +68,12 @@ def _sides(dataset: Dataset, name: str, values: np.ndarray) -> np.ndarray:
 
 def _channels(dataset: Dataset, name: str) -> list[Channel]:
     """Return the channels of an array, nothing seen yet; a single one is called like the array."""
-    given, found = dataset.input_space, dataset.output_space
+    inputs, outputs = dataset.input_space, dataset.output_space
     shape = (*dataset.inner_shape(name), 1, 1)[:3]
     if name == "parameters":
-        labels = [f"parameter '{one}'" for one in given.channel_names[given.field_channels :]]
+        labels = [f"parameter '{one}'" for one in inputs.channel_names[inputs.field_channels :]]
     else:
-        names = (found if name == "output" else given).channel_names[: shape[0]]
+        names = (outputs if name == "output" else inputs).channel_names[: shape[0]]
         labels = [name] if len(names) == 1 else [f"{name} '{one}'" for one in names]
     return [Channel(label, name, (shape[1], shape[2]), dataset.samples) for label in labels]
 

@@ -94,8 +94,10 @@ def _pdebench_axes(file: Any, path: str, item: Any) -> Axes | None:
 
 def _lengths(group: Any, name: str) -> tuple[int, ...]:
     """Return the numbers of coordinates x, y and z that a group holds."""
-    found = (own(group, name.format(axis)) for axis in "xyz")
-    return tuple(one.shape[0] for one in found if isinstance(one, h5py.Dataset) and one.ndim == 1)
+    coordinates = (own(group, name.format(axis)) for axis in "xyz")
+    return tuple(
+        one.shape[0] for one in coordinates if isinstance(one, h5py.Dataset) and one.ndim == 1
+    )
 
 
 def _labels(item: Any) -> Axes | None:

@@ -84,9 +84,9 @@ class NpzArchive(Archive):
 
     def values(self, name: str) -> np.ndarray:
         """Return all of an array that is there."""
-        found = self.array(name)
-        assert found is not None
-        return found.whole() if isinstance(found, StreamedArray) else np.asarray(found)
+        array = self.array(name)
+        assert array is not None
+        return array.whole() if isinstance(array, StreamedArray) else np.asarray(array)
 
 
 class StreamedArray:
