@@ -149,10 +149,10 @@ def twoscale(capsys, monkeypatch, command_tree):
 @pytest.fixture
 def without_pages(monkeypatch):
     """Make fits and reports write empty pages, which takes no time."""
-    from twoscale.report.run_page import FOOTER  # needs more than the library does
+    from twoscale.report.page import GENERATOR  # needs more than the library does
 
     for name in ("run_page.run_page", "run_report.run_page", "run_report.runs_page"):
-        monkeypatch.setattr(f"twoscale.report.{name}", lambda runs: f"<!doctype html>{FOOTER}")
+        monkeypatch.setattr(f"twoscale.report.{name}", lambda runs: f"<!doctype html>{GENERATOR}")
 
 
 @pytest.fixture

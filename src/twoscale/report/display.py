@@ -27,13 +27,19 @@ _CHANGES = ("relative", "absolute", "speed_up")
 
 @dataclass(frozen=True)
 class Display:
-    """A quantity's heading in tables, its words on an axis, and how its numbers are written."""
+    """A quantity's heading in tables, what and where it is, and how its numbers are written."""
 
     heading: str
-    words: str
+    quantity: str
     kind: str
     unit: str = ""
     higher_is_better: bool = False
+    where: str = ""
+
+    @property
+    def words(self) -> str:
+        """Return the quantity in words, as on an axis."""
+        return self.quantity + self.where
 
     @property
     def axis(self) -> str:
@@ -44,6 +50,9 @@ class Display:
     def scale(self) -> float:
         """Return the factor from stored to shown numbers."""
         return _scale(self.kind)
+
+
+_SEAMS = " at seams"
 
 
 def _seconds(heading: str, words: str) -> Display:
@@ -62,12 +71,12 @@ _KNOWN = {
     "spectral_error": Display("spectral", "spectral error", "plain"),
     "value_jump": Display("value jump", "jump in value", "power"),
     "normal_derivative_jump": Display("slope jump", "jump in slope", "power"),
-    "value_trace_error": Display("seam value", "error of value at seams", "power"),
-    "normal_derivative_trace_error": Display("seam slope", "error of slope at seams", "power"),
+    "value_trace_error": Display("seam value", "error of value", "power", where=_SEAMS),
+    "normal_derivative_trace_error": Display("seam slope", "error of slope", "power", where=_SEAMS),
     "residual_rms": Display("residual RMS", "PDE residual, RMS", "short"),
     "residual_mean_abs": Display("residual mean", "PDE residual, mean", "short"),
     "flux_jump": Display("flux jump", "jump in flux", "power"),
-    "flux_trace_error": Display("seam flux", "error of flux at seams", "power"),
+    "flux_trace_error": Display("seam flux", "error of flux", "power", where=_SEAMS),
     "input_code": Display("input code", "input coordinates", "count"),
     "output_code": Display("output code", "output coordinates", "count"),
     "parameters": Display("parameters", "trainable parameters", "count"),
@@ -112,10 +121,10 @@ METRIC_NOTE = (
 
 # What is added to the heading and to the words of a quantity, by the start of its name.
 _GROUPS = {
-    "common_seams.": ("common seams", "common seams"),
-    "oracle_seams.": ("oracle", "representation alone"),
-    "outside.": ("outside", "out of distribution"),
-    "validation.": ("validation", "validation fields"),
+    "common_seams.": ("common seams", ", common seams"),
+    "oracle_seams.": ("oracle", ", representation alone"),
+    "outside.": ("outside", ", out of distribution"),
+    "validation.": ("validation", ", validation fields"),
 }
 _HUGE = 1e9  # from here on numbers are written with an exponent
 _MANY = 1000  # a mean count from here on is shown without decimals
@@ -126,12 +135,15 @@ def display(name: str) -> Display:
 
     >>> display("common_seams.value_jump").heading
     'value jump, common seams'
+    >>> display("common_seams.value_trace_error").words
+    'error of value at common seams'
     """
-    for group, (heading, words) in _GROUPS.items():
+    for group, (heading, where) in _GROUPS.items():
         if name.startswith(group):
             known = display(name.removeprefix(group))
-            both = f"{known.words}, {words}".replace(" at seams, common", " at common")
-            return replace(known, heading=f"{known.heading}, {heading}", words=both)
+            at_common = group == "common_seams." and known.where == _SEAMS
+            where = " at common seams" if at_common else known.where + where
+            return replace(known, heading=f"{known.heading}, {heading}", where=where)
     short = name.removeprefix("timings.")
     words = short.replace("_", " ").replace(".", " ")
     return _KNOWN.get(short) or _of_chain_stage(short) or Display(words, words, "short")

@@ -12,8 +12,12 @@ from twoscale.report.picture import ChartTable, Picture, PicturePlan
 
 try:
     from jinja2 import Environment, PackageLoader
+    from markupsafe import Markup
 except ImportError as error:
     raise missing_extra(error.name or "jinja2", "report") from error
+
+GENERATOR = '<meta name="generator" content="twoscale">'
+"""Which every page has; a page without it is somebody else's."""
 
 _NUMBER = re.compile(r"[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?(?![\w.])")  # page.js has the same
 
@@ -141,6 +145,7 @@ def page_text(
         origins=[one.content for one in origins.values()],
         places={key: place for place, key in enumerate(origins)},
         identity=id,
+        generator=Markup(GENERATOR),
         title=title,
         summary=summary,
         sections=sections,

@@ -240,9 +240,7 @@ def spectra(run: RunRecord, samples: RunSamples) -> Drawing:
 def seams(jumps: Mapping[str, Mapping[str, float]]) -> Drawing:
     """Mean jump of the error between neighbouring nodes, in value and in slope."""
     quantities = {"value": "value_trace_error", "slope": "normal_derivative_trace_error"}
-    columns: dict[str, Any] = {
-        "quantity": [display(name).words.replace(" at seams", "") for name in jumps["seams"]]
-    }
+    columns: dict[str, Any] = {"quantity": [display(name).quantity for name in jumps["seams"]]}
     columns |= {_PLACES[place][0]: own.values() for place, own in jumps.items()}
     figure = new_figure(HALF, 2.4)
     labels, colours = zip(*(_PLACES[place] for place in jumps), strict=True)

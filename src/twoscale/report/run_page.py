@@ -33,7 +33,6 @@ from twoscale.search.trials import HEADINGS, table_rows
 from twoscale.surrogate.artifact import PAGE
 
 FOOTER = f"Made by twoscale {__version__}. The page needs no network."
-"""The end of a page; a page that ends so may be replaced."""
 
 
 def illustrate_run(folder: Path, fitted: Fitted) -> None:

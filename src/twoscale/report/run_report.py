@@ -10,7 +10,8 @@ from pathlib import Path
 from twoscale.errors import TwoscaleError
 from twoscale.files import atomic_output
 from twoscale.report.figure_folder import check_page_file
-from twoscale.report.run_page import FOOTER, run_page
+from twoscale.report.page import GENERATOR
+from twoscale.report.run_page import run_page
 from twoscale.report.run_record import RunRecord, read_run
 from twoscale.report.runs_page import distinct_names, runs_page
 from twoscale.run import Run
@@ -95,6 +96,6 @@ def _default_page(folders: Sequence[Path]) -> Path:
 def _is_own(page: Path) -> bool:
     """Say whether a page is one that a fit or a report has written."""
     try:
-        return FOOTER.partition(".")[0].rpartition(" ")[0] in page.read_text(encoding="utf-8")
+        return GENERATOR in page.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return False
