@@ -20,6 +20,9 @@ from twoscale_lab.names import BENCHMARKS, SCALES
 
 Result = TypeVar("Result")
 
+FieldPair = tuple[Tensor, Tensor]
+"""Inputs and outputs (samples, height, width)."""
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -53,6 +56,13 @@ class Setup:
             inputs.append(given.float())
             outputs.append(found.float())
         return torch.cat(inputs), torch.cat(outputs)
+
+    def pairs(
+        self, problem: Problem, resolution: int, samples: int, held: int
+    ) -> tuple[FieldPair, FieldPair]:
+        """Return training pairs and held-out pairs of fields on the device, float32."""
+        x, u = self.fields(problem, resolution, samples + held)
+        return (x[:samples], u[:samples]), (x[samples:], u[samples:])
 
     def report(self, name: str, done: int, total: int, remark: str = "") -> None:
         if self.progress:

@@ -36,7 +36,7 @@ def _train_on_codes(setup: Setup) -> Iterator[Comparison]:
     resolution = setup.size(32, 64, gpu=128)
     samples, held = setup.size(300, 8000), setup.size(50, 1000)
     epochs = setup.size(2, 10, gpu=40)
-    x, u = setup.fields(Poisson(), resolution, samples + held)
+    training, (x, u) = setup.pairs(Poisson(), resolution, samples, held)
     device = str(setup.device)
 
     def ours(seeds: int) -> list[Surrogate]:
@@ -44,15 +44,14 @@ def _train_on_codes(setup: Setup) -> Iterator[Comparison]:
             Surrogate("two-scale", seed=seed, device=device, coarse_factor=4, epochs=epochs)
             for seed in range(seeds)
         ]
-        data = (x[:samples], u[:samples], (x[samples:], u[samples:]))
-        fit_together(surrogates, [data] * seeds)
+        fit_together(surrogates, [(*training, (x, u))] * seeds)
         return surrogates
 
     operator = ours(1)[0].operator_
     assert isinstance(operator, LatentOperator)
     pair = [
         (operator.inputs.encode(a[:, None]), operator.outputs.encode(b[:, None]))
-        for a, b in ((x[:samples], u[:samples]), (x[samples:], u[samples:]))
+        for a, b in (training, (x, u))
     ]
     sizes = (pair[0][0].shape[1], 128, 128, 128, pair[0][1].shape[1])
     loss = same_loss("two-scale", operator.outputs.block_sizes, pair[0][1])
@@ -66,14 +65,14 @@ def _train_on_codes(setup: Setup) -> Iterator[Comparison]:
     timed = [stopwatch(partial(theirs, epochs, seed)) for seed in range(setup.size(1, 3))]
     decode = operator.outputs.decode
     with torch.no_grad():
-        peer_errors = [relative(decode(net(pair[1][0]))[:, 0], u[samples:]) for _, net in timed]
+        peer_errors = [relative(decode(net(pair[1][0]))[:, 0], u) for _, net in timed]
     steps = -(-samples // 32)
     for seeds in (1, 5):
         seconds, errors = [], []
         for _ in range(setup.size(1, 2)):
             fitted = ours(seeds)
             seconds.append(fitted[0].timings_["training"] / (epochs * steps))
-            errors = [relative(one.predict(x[samples:].cpu()), u[samples:].cpu()) for one in fitted]
+            errors = [relative(one.predict(x.cpu()), u.cpu()) for one in fitted]
         yield Comparison(
             f"train two-scale poisson-{resolution}, {seeds} seed{'s' * (seeds > 1)}",
             "DataLoader loop, Adam, per seed",
@@ -95,102 +94,90 @@ def _train_on_fields(setup: Setup) -> Iterator[Comparison]:
     resolution = setup.size(32, 64, gpu=128)
     samples, held = setup.size(24, 64, gpu=1024), setup.size(8, 16, gpu=128)
     fields = setup.fields(Poisson(), resolution, samples + held)
-    x, u = ((values - values.mean()) / values.std() for values in fields)
-    x, u = x[:, None], u[:, None]
+    x, u = (((values - values.mean()) / values.std())[:, None] for values in fields)
     assembled = PatchPCA(0.99).fit(u).reconstruct(u)
-    parts, epochs = (slice(samples), slice(samples, None)), setup.size(2, 2, gpu=5)
-
-    def training(kind: type[CodePredictor], inputs: Tensor) -> _FieldTraining:
-        data = [(inputs[part], u[part]) for part in parts]
-        return _FieldTraining(setup, data, defaults_of(kind), epochs)
-
-    yield training(FNO, x).compare(
+    compare = partial(_compare_training, setup, targets=u, samples=samples)
+    yield compare(
         f"train fno poisson-{resolution}",
         "FFTs of whole fields, DataLoader loop, Adam",
-        FNO2d,
-        lambda: peers.plain_fno(FNO2d()),
+        FNO,
+        (FNO2d, lambda: peers.plain_fno(FNO2d())),
+        inputs=x,
     )
-    yield training(Refinement, assembled).compare(
+    yield compare(
         f"train refinement poisson-{resolution}",
         "the same network, DataLoader loop, Adam",
-        RefinementNet,
-        RefinementNet,
+        Refinement,
+        (RefinementNet, RefinementNet),
+        inputs=assembled,
     )
 
 
-class _FieldTraining:
-    """The same training of a network on fields by our loop and by a plain one."""
+def _compare_training(
+    setup: Setup,
+    name: str,
+    peer: str,
+    kind: type[CodePredictor],
+    networks: tuple[Callable[[], nn.Module], Callable[[], nn.Module]],
+    *,
+    inputs: Tensor,
+    targets: Tensor,
+    samples: int,
+) -> Comparison:
+    """Train a network by our loop and its twin by a plain one.
 
-    def __init__(
-        self,
-        setup: Setup,
-        data: list[tuple[Tensor, Tensor]],
-        settings: dict[str, Any],
-        epochs: int,
-    ) -> None:
-        self.setup = setup
-        self.data = data
-        self.epochs = epochs
-        names = ("batch_size", "learning_rate", "weight_decay", "patience")
-        self.settings = {name: settings[name] for name in names}
+    Both have the same weights at first and the same order of samples.
+    """
+    names = ("batch_size", "learning_rate", "weight_decay", "patience")
+    settings = {name: defaults_of(kind)[name] for name in names}
+    epochs = setup.size(2, 2, gpu=5)
+    parts = (slice(samples), slice(samples, None))
+    data = [(inputs[part], targets[part]) for part in parts]
 
-    def ours(self, network: nn.Module) -> Laps:
-        laps = Laps()
-        plan = Plan(
-            epochs=self.epochs, evaluation_batch=64, on_fields=True, tuned=True, **self.settings
-        )
-        training, validation = (CodePairs(*part) for part in self.data)
+    def ours(network: nn.Module, laps: Laps) -> None:
+        plan = Plan(epochs=epochs, evaluation_batch=64, on_fields=True, tuned=True, **settings)
+        training, validation = (CodePairs(*part) for part in data)
         train_network(network, training, validation, functional.mse_loss, plan, progress=laps)
-        return laps
 
-    def theirs(self, network: nn.Module) -> Laps:
-        laps = Laps()
-        options: dict[str, Any] = {"epochs": self.epochs, "after_epoch": laps, **self.settings}
-        peers.train_with_dataloader(network, *self.data, **options)
-        return laps
+    def theirs(network: nn.Module, laps: Laps) -> None:
+        peers.train_with_dataloader(network, *data, epochs=epochs, after_epoch=laps, **settings)
 
-    @torch.no_grad()
-    def loss(self, network: nn.Module) -> float:
-        """Return the mean squared error over all training fields."""
-        inputs, targets = self.data[0]
-        parts = list(slices(len(inputs), 64))
-        errors = [(network(inputs[part]) - targets[part]).square().sum() for part in parts]
-        return float(sum(errors)) / targets.numel()
+    laps: tuple[list[Laps], list[Laps]] = ([], [])
+    losses = [0.0, 0.0]
+    for _ in range(setup.size(1, 2)):
+        for side, (make, run) in enumerate(zip(networks, (ours, theirs), strict=True)):
+            network = make().to(setup.device)
+            laps[side].append(Laps())
+            run(network, laps[side][-1])
+            losses[side] = _mean_squared_error(network, *data[0])
+    steps = -(-samples // settings["batch_size"])
+    seconds, peer_seconds = ([lap.later / steps for lap in side] for side in laps)
+    found = {
+        "training_loss": losses[0],
+        "peer_training_loss": losses[1],
+        "difference": abs(losses[0] / losses[1] - 1),
+    }
+    details = {
+        "epochs": epochs,
+        "batch_size": settings["batch_size"],
+        "first_epoch_seconds": laps[0][-1].first,
+        "peer_first_epoch_seconds": laps[1][-1].first,
+    }
+    return Comparison(name, peer, "step", seconds, peer_seconds, found, details)
 
-    def compare(
-        self, name: str, peer: str, ours: Callable[[], nn.Module], theirs: Callable[[], nn.Module]
-    ) -> Comparison:
-        """Train both from the same weights in the same order of samples."""
-        steps = -(-len(self.data[0][0]) // self.settings["batch_size"])
-        laps: tuple[list[Laps], list[Laps]] = ([], [])
-        losses = [0.0, 0.0]
-        for _ in range(self.setup.size(1, 2)):
-            for side, (make, run) in enumerate(((ours, self.ours), (theirs, self.theirs))):
-                network = make().to(self.setup.device)
-                laps[side].append(run(network))
-                losses[side] = self.loss(network)
-        seconds, peer_seconds = ([lap.later / steps for lap in side] for side in laps)
-        found = {
-            "training_loss": losses[0],
-            "peer_training_loss": losses[1],
-            "difference": abs(losses[0] / losses[1] - 1),
-        }
-        details = {
-            "epochs": self.epochs,
-            "batch_size": self.settings["batch_size"],
-            "first_epoch_seconds": laps[0][-1].first,
-            "peer_first_epoch_seconds": laps[1][-1].first,
-        }
-        return Comparison(name, peer, "step", seconds, peer_seconds, found, details)
+
+@torch.no_grad()
+def _mean_squared_error(network: nn.Module, inputs: Tensor, targets: Tensor) -> float:
+    parts = list(slices(len(inputs), 64))
+    errors = [(network(inputs[part]) - targets[part]).square().sum() for part in parts]
+    return float(sum(errors)) / targets.numel()
 
 
 def finetune(setup: Setup) -> Iterator[Comparison]:
     """A3 on codes against the same objective on decoded fields, minibatch by minibatch."""
     resolution = setup.size(32, 64, gpu=128)
     samples, held = setup.size(300, 2000, gpu=8000), setup.size(50, 200)
-    x, u = setup.fields(Poisson(), resolution, samples + held)
-    pairs = (x[:samples], u[:samples])
-    rest = (x[samples:], u[samples:])
+    pairs, rest = setup.pairs(Poisson(), resolution, samples, held)
     base = Surrogate(
         "two-scale", problem="poisson", device=str(setup.device), epochs=setup.size(2, 20)
     )

@@ -133,7 +133,7 @@ def test_a_figure_enlarges_and_shows_its_numbers(report):
         sheet.get_by_text("Save CSV").click()
     assert download.value.suggested_filename == "mechanism-1-interaction.csv"
     text = download.value.path().read_text(encoding="utf-8")
-    assert text.startswith("case,grid,seeds,relative error (%),sd,")
+    assert text.startswith("case,grid,seeds,quantity,value,sd")
     sheet.get_by_label("Close").click()
     assert not sheet.is_visible()
 

@@ -39,10 +39,12 @@ def test_the_studies_are_listed_in_the_papers_order():
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_each_cell_is_there_once(name):
+def test_each_cell_is_there_once_at_both_scales(name):
+    study = load_study(name)
     for scale in SCALES:
-        cells = load_study(name).at(scale).cells()
+        cells = study.at(scale).cells()
         assert len({cell.key for cell in cells}) == len(cells)
+    assert len(study.at("small").rows()) == len(study.rows())
 
 
 @pytest.mark.parametrize(("name", "cells"), CELLS.items())
@@ -90,12 +92,6 @@ def test_the_small_scale_names_its_own_cases():
     assert tables[0].rows == ["poisson-32 *"]
     assert tables[0].title == "Error and seams on Poisson 32²"
     assert load_study("loss-ladder").tables[0].rows == ["poisson-128 *"]
-
-
-def test_the_small_scale_keeps_the_shape_of_a_study():
-    for name in STUDIES:
-        study = load_study(name)
-        assert len(study.at("small").rows()) == len(study.rows())
 
 
 def test_the_same_cells_of_different_studies_are_the_same():
