@@ -9,6 +9,8 @@ from typing import Any
 
 from twoscale.errors import TwoscaleError
 from twoscale.methods.settings import setting_text
+from twoscale.report.display import ABSENT, display, number
+from twoscale.report.page import PageTable
 from twoscale.report.picture import reporting_errors
 from twoscale_lab.report.related import chosen_cases, with_base
 from twoscale_lab.report.results import CaseResult, StudyResult
@@ -104,3 +106,52 @@ def _words(case: CaseResult, base: CaseResult, changes: Mapping[str, Any]) -> st
         for one in (case, base)
     )
     return f"{method}: {own} against {other}"
+
+
+_AUDIT_NOTE = (
+    "Mean change over the seeds that both cases have, compared seed by seed, with Student's "
+    "interval. equivalent: the interval is inside the margin, which was set in advance. different: "
+    "it is outside. inconclusive: it crosses the edge of the margin, or there is only one seed. A "
+    "speed-up passes above its margin and fails below it; the paper calls a failure inconclusive. "
+    "≠: the paper decides otherwise. Times come from other machines and are not judged."
+)
+
+
+def audit_tables(study: StudyResult, definition: Study | None) -> list[PageTable]:
+    """Return the table of the equivalence audits that a study's figures show, if there are any."""
+    audits = study_audits(study, definition)
+    header = ["case", "quantity", "change", "90 % interval", "margin", "seeds"]
+    header += ["decision", "paper's decision"]
+    rows = [
+        [
+            one.words,
+            display(one.quantity).words,
+            number(one.audit.change.estimate, one.audit.margin.kind),
+            _interval(one.audit),
+            _margin(one.audit),
+            str(one.audit.seeds),
+            one.audit.decision,
+            _paper(one),
+        ]
+        for one in audits
+    ]
+    table = PageTable(header, rows, "Equivalence audit", _AUDIT_NOTE, words=(0, 1, 6, 7))
+    return [table] if audits else []
+
+
+def _interval(audit: Audit) -> str:
+    bounds = (audit.change.lower, audit.change.upper)
+    if None in bounds:
+        return ABSENT
+    return " to ".join(number(bound, audit.margin.kind) for bound in bounds)
+
+
+def _margin(audit: Audit) -> str:
+    size = number(audit.margin.size, audit.margin.kind).lstrip("+")
+    return f"above {size}" if audit.margin.kind == "speed_up" else f"± {size}"
+
+
+def _paper(one: Audited) -> str:
+    if one.paper is None:
+        return ABSENT
+    return one.paper.decision + (" ≠" if one.is_judged and not one.agrees else "")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
+from twoscale.errors import TwoscaleError
 from twoscale.methods.recipes import CHOICES
 from twoscale.methods.settings import setting_text
+from twoscale.report.display import display
+from twoscale.report.page import PageTable, TableCell
+from twoscale.report.picture import reporting_errors
 from twoscale_lab.report.results import OWN, SCHEDULE, CaseResult, StudyResult, property_of
+from twoscale_lab.study.definition import Study
 from twoscale_lab.study.statistics import (
     PowerLaw,
     Spread,
@@ -206,3 +212,63 @@ def crossings(found: Iterable[Scaling]) -> list[Crossing]:
         for lower, higher in combinations(by_growth, 2)
         if lower.problem == higher.problem
     ]
+
+
+_CROSSING_NOTE = (
+    "D is the number of nodes per side. A power law time = a·D^b is fitted to the mean times by "
+    "least squares. The exponent b has its standard error, except where there are only two grids. "
+    "Beyond the crossing, the method on the left takes less time. ‡: extrapolated, outside the "
+    "grids on which both were measured. If two exponents differ by less than their errors, the "
+    "crossing means nothing."
+)
+_EXTRAPOLATED = " ‡"
+_LARGEST = 1e6  # a larger D is not printed
+
+
+def crossing_tables(study: StudyResult, definition: Study | None) -> list[PageTable]:
+    """Return the tables of a study's time projections: growth, and where two methods cross."""
+    found = []
+    for figure in definition.figures if definition else ():
+        if figure.kind == "time-projection":
+            with suppress(TwoscaleError), reporting_errors(figure.options):
+                part, own = chosen_cases(study, figure.options)
+                quantity = own.get("quantity", QUANTITY)
+                title = f"How the {display(quantity).words} grows, and where two methods cross"
+                if crossing := crossings(scalings(part, quantity=quantity)):
+                    found.append(_crossing_table(crossing, title))
+    return found
+
+
+def _crossing_table(found: Sequence[Crossing], title: str) -> PageTable:
+    several = len({crossing.lower.problem for crossing in found}) > 1
+    header = ["grows less", "exponent", "grows more", "exponent", "cross at D"]
+    rows: list[list[TableCell | str]] = [
+        [
+            _name(crossing.lower, several),
+            _exponent(crossing.lower),
+            _name(crossing.higher, several),
+            _exponent(crossing.higher),
+            TableCell(_at(crossing), crossing.at),
+        ]
+        for crossing in found
+    ]
+    return PageTable(header, rows, title, _CROSSING_NOTE, words=(0, 2))
+
+
+def _name(scaling: Scaling, several: bool) -> str:
+    return f"{scaling.problem.capitalize()}: " * several + scaling.curve.label
+
+
+def _exponent(scaling: Scaling) -> TableCell:
+    law = scaling.law
+    error = ", two grids" if law.exponent_error is None else f" ± {law.exponent_error:.3f}"
+    return TableCell(f"{law.exponent:.3f}{error}", law.exponent)
+
+
+def _at(crossing: Crossing) -> str:
+    if crossing.at is None:
+        return "never"
+    words = "below 1" if crossing.at < 1 else f"{crossing.at:,.0f}"
+    if crossing.at > _LARGEST:
+        words = f"above {_LARGEST:,.0f}"
+    return words + _EXTRAPOLATED * crossing.is_extrapolated

@@ -11,9 +11,10 @@ from twoscale.errors import TwoscaleError
 from twoscale.report.figure_folder import check_page, write_with_figures
 from twoscale.report.page import PageTable, Picture, Section, page_text
 from twoscale.report.picture import reporting_errors
+from twoscale_lab.report.audits import audit_tables
 from twoscale_lab.report.charts import KINDS, Chart, draw, error_time_chart
 from twoscale_lab.report.charts.error_time import error_time_cases, main_places
-from twoscale_lab.report.derived_tables import derived_tables
+from twoscale_lab.report.related import crossing_tables
 from twoscale_lab.report.results import Studies, StudyResult, read_studies
 from twoscale_lab.report.summary import best_result, sentences, tiles
 from twoscale_lab.report.tables import (
@@ -108,7 +109,8 @@ def all_tables(study: StudyResult, studies: Studies) -> list[PageTable]:
     """Return every table of a study: its standing, its cases, what its figures derive."""
     definition = studies.definitions.get(study.name)
     own = study_tables(study, definition, studies.compared)
-    return [*standing_tables(study), *own, *derived_tables(study, definition)]
+    derived = [*audit_tables(study, definition), *crossing_tables(study, definition)]
+    return [*standing_tables(study), *own, *derived]
 
 
 def _study_section(study: StudyResult, studies: Studies) -> Section:

@@ -2,25 +2,157 @@
 
 from __future__ import annotations
 
+import os
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 import torch
 
 from twoscale.data import Dataset
-from twoscale.errors import ResumableError
-from twoscale.files import working
+from twoscale.errors import ResumableError, TwoscaleError
+from twoscale.files import Checkpoints, remove, working
 from twoscale.files.work_folder import Wait
+from twoscale.math.pca import SOLVERS
+from twoscale.representation import PatchPCA
+from twoscale.run import Run, RunRequest, auto_run, finetune_run, fit_runs
 from twoscale.runtime.progress import Progress
+from twoscale.search.policy import INTERRUPTED
 from twoscale.surrogate.driver import kept_checkpoints
 from twoscale_lab.study.cells import Cell, Data
 from twoscale_lab.study.datasets import benchmark_options, generation_seconds
-from twoscale_lab.study.fits import run_cells
 from twoscale_lab.study.folder import StudyFolder
-from twoscale_lab.study.logs import Log, one_line, with_logs
 from twoscale_lab.study.planning import Group
+
+# A link would lead to another file, and a pipe would block the study.
+_PLAIN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+class Log:
+    """A cell's log file: lines of time and text."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def write(self, text: str) -> None:
+        """Append a line with the time."""
+        moment = datetime.now().astimezone().isoformat(timespec="seconds")
+        line = f"{moment} {text}\n".encode(errors="backslashreplace")
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _PLAIN_FILE, 0o666)
+        with open(descriptor, "ab") as log:
+            log.write(line)
+
+
+def with_logs(progress: Progress, logs: Sequence[Log]) -> Progress:
+    """Return a progress function that also logs the beginning and end of each stage."""
+
+    def report(stage: str, done: int, total: int, remark: str) -> None:
+        progress(stage, done, total, remark)
+        if done in (0, total):
+            for log in logs:
+                log.write(" ".join(f"{stage} {done}/{total} {remark}".split()))
+
+    return report
+
+
+def one_line(error: BaseException) -> str:
+    """Return an error in one line, with its type if it is not a TwoscaleError."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, TwoscaleError) else f"{type(error).__name__}: {text}"
+
+
+def warm_up(device: str) -> None:
+    """Solve small PCAs: the first fit's time should not include the start of libraries."""
+    fields = torch.rand(64, 1, 16, 16, generator=torch.Generator().manual_seed(0)).to(device)
+    for solver in SOLVERS:
+        PatchPCA(0.9, patches=(2, 2), solver=solver).fit(fields)
+
+
+def run_cells(
+    cells: Sequence[Cell],
+    dataset: Dataset,
+    folder: StudyFolder,
+    *,
+    fail: Callable[[Cell, Exception], None],
+    checkpoints: Checkpoints,
+    tests: Mapping[str, Any],
+    **options: Any,
+) -> None:
+    """Fit, search for or fine-tune the cells of a group, each into its run folder.
+
+    A cell that fails is told to `fail`, and the others still run. `tests` are the options of runs
+    that are tested on datasets of their own. `options` are device and progress. Searches and
+    fine-tunings keep checkpoints of their own beside the run folders.
+    """
+    if cells[0].finetuning is None and not cells[0].searches:
+        places = {folder.cell(cell): cell for cell in cells}
+        fit_runs(
+            dataset,
+            [
+                RunRequest(
+                    place,
+                    cell.case.method,
+                    cell.seed,
+                    cell.settings,
+                    _training(cell),
+                    calibrates=False,
+                )
+                for place, cell in places.items()
+            ],
+            on_error=lambda request, error: fail(places[request.out], error),
+            checkpoints=checkpoints,
+            **options,
+            **tests,
+        )
+        return
+    for cell in cells:
+        try:
+            if cell.searches:
+                _search(cell, dataset, folder, **options, **tests)
+            else:
+                _tune(cell, dataset, folder, **options)
+        except Exception as error:
+            fail(cell, error)
+
+
+def _search(cell: Cell, dataset: Dataset, folder: StudyFolder, **options: Any) -> None:
+    """Search for the surrogate of a cell; the budget limits its time."""
+    run = auto_run(
+        dataset,
+        folder.cell(cell),
+        seed=cell.seed,
+        training_samples=_training(cell),
+        calibrates=False,
+        **cell.settings,
+        **options,
+    )
+    if run.search is not None and run.search["stopped"] == INTERRUPTED:
+        remove(run.path)  # the best so far is not what the budget finds
+        raise KeyboardInterrupt
+
+
+def _tune(
+    cell: Cell, dataset: Dataset, folder: StudyFolder, *, device: str, progress: Progress
+) -> None:
+    """Fine-tune a cell from the run folder of its base."""
+    base = cell.base
+    assert base is not None
+    assert cell.finetuning is not None
+    if not folder.has_run(base):
+        raise TwoscaleError(f"there is no {base.name} to fine-tune: it failed before")
+    run = Run.open(folder.cell(base), device=device)
+    finetune_run(run, folder.cell(cell), data=dataset, progress=progress, **cell.finetuning)
+
+
+def _training(cell: Cell) -> int | None:
+    """Return how many samples train; None for all that validation leaves of the dataset."""
+    return None if cell.tests else cell.training
+
 
 _PAUSE = 0.5  # seconds between two looks at a lock
 

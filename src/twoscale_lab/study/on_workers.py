@@ -16,8 +16,7 @@ from twoscale.surrogate.options import resolve_device
 from twoscale_lab.study.cells import Cell
 from twoscale_lab.study.datasets import OpenDatasets, open_dataset
 from twoscale_lab.study.folder import StudyFolder
-from twoscale_lab.study.groups import run_group
-from twoscale_lab.study.logs import Log, one_line
+from twoscale_lab.study.groups import Log, one_line, run_group
 from twoscale_lab.study.planning import Group
 
 _NAMED = 2  # groups that are named; the others are counted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,10 +19,8 @@ from twoscale_lab.study.catalogue import asked_cells, own_definition
 from twoscale_lab.study.cells import Cell
 from twoscale_lab.study.datasets import OpenDatasets, open_dataset
 from twoscale_lab.study.definition import Scale, Study
-from twoscale_lab.study.fits import warm_up
 from twoscale_lab.study.folder import StudyFolder, StudyRecord, read_record
-from twoscale_lab.study.groups import run_group, wait_for_lock
-from twoscale_lab.study.logs import TimeLeft
+from twoscale_lab.study.groups import run_group, wait_for_lock, warm_up
 from twoscale_lab.study.on_workers import run_groups
 from twoscale_lab.study.planning import Group, StudyPlan, make_plan
 from twoscale_lab.study.samples import write_fields
@@ -195,6 +194,29 @@ class _Runner:
     def _note(self, cell: Cell, error: str | None) -> None:
         for record in self.records:
             record.note(cell, error)
+
+
+class TimeLeft:
+    """An estimate of the time that the remaining groups take, from the time of those done."""
+
+    def __init__(self, groups: Sequence[Group]) -> None:
+        self.start = time.monotonic()
+        self.left = sum(group.cost for group in groups)
+        self.done = 0.0
+
+    def finish(self, group: Group) -> None:
+        """Count a group as done."""
+        self.left -= group.cost
+        self.done += group.cost
+
+    def remark(self) -> str:
+        """Return the time left in words; nothing before the first group is done."""
+        if not self.done:
+            return ""
+        seconds = (time.monotonic() - self.start) * self.left / self.done
+        if seconds < 90:
+            return f"about {max(1, round(seconds))} s left"
+        return f"about {round(seconds / 60)} min left"
 
 
 def _recorded_cells(study: Study, asked: Iterable[Cell], old: dict[str, Any] | None) -> list[Cell]:

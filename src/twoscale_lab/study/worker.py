@@ -24,9 +24,8 @@ from twoscale.runtime.timing import now
 from twoscale.surrogate.options import resolve_device
 from twoscale_lab.study.cells import Case, Cell, Data
 from twoscale_lab.study.datasets import OpenDatasets, generated_in_memory
-from twoscale_lab.study.fits import warm_up
 from twoscale_lab.study.folder import StudyFolder, StudyRecord
-from twoscale_lab.study.groups import run_group
+from twoscale_lab.study.groups import run_group, warm_up
 from twoscale_lab.study.planning import make_plan
 
 _HEAD = ("study", "scale", "command")

@@ -6,9 +6,8 @@ import pytest
 
 from tests.lab.study.synthetic import make_record, write_record
 from twoscale.report.display import ABSENT
-from twoscale_lab.report.audits import same_decisions, study_audits
-from twoscale_lab.report.derived_tables import derived_tables
-from twoscale_lab.report.related import crossings, scalings
+from twoscale_lab.report.audits import audit_tables, same_decisions, study_audits
+from twoscale_lab.report.related import crossing_tables, crossings, scalings
 from twoscale_lab.report.results import read_study
 from twoscale_lab.study.catalogue import load_study
 
@@ -29,7 +28,7 @@ def study(tmp_path):
 
 
 def test_every_decision_of_the_papers_audit_has_a_row(study):
-    (table,) = derived_tables(*study("svd-solver"))
+    (table,) = audit_tables(*study("svd-solver"))
     rows = table.texts
     assert len(rows) == 45
     assert all(row[-1].split()[0] in ("equivalent", "inconclusive", "pass") for row in rows)
@@ -53,7 +52,7 @@ def test_decisions_are_counted_without_times(study):
 def test_an_audit_of_one_seed_has_no_interval(study):
     result, definition = study("svd-solver")
     cases = tuple(replace(case, cells=case.cells[:1]) for case in result.cases)
-    (table,) = derived_tables(replace(result, cases=cases), definition)
+    (table,) = audit_tables(replace(result, cases=cases), definition)
     assert {(row[3], row[6]) for row in table.texts} == {(ABSENT, "inconclusive")}
 
 
@@ -64,7 +63,7 @@ def growth(method, size):
 
 
 def test_crossings_are_where_the_laws_meet_marked_outside_the_grids(study):
-    (table,) = derived_tables(*study("resolution", growth))
+    (table,) = crossing_tables(*study("resolution", growth))
     found = {(row[0], row[2]): row for row in table.texts}
     assert found["Two-scale", "Plain L2L"][1::2] == ["1.000 ± 0.000", "2.000 ± 0.000"]
     assert found["Two-scale", "Plain L2L"][4] == "192"
@@ -75,7 +74,7 @@ def test_crossings_are_where_the_laws_meet_marked_outside_the_grids(study):
 def test_two_grids_give_an_exponent_without_error(study):
     result, definition = study("resolution", growth)
     part = result.where(lambda case: case.method != "fno" or case.resolution < 256)
-    (table,) = derived_tables(part, definition)
+    (table,) = crossing_tables(part, definition)
     assert {row[3] for row in table.texts if row[2] == "FNO"} == {"3.000, two grids"}
 
 
@@ -90,5 +89,5 @@ def test_a_crossing_is_extrapolated_outside_the_grids_of_both(grids, outside, st
 
 
 def test_studies_without_such_figures_have_no_such_tables(study):
-    assert derived_tables(*study("headline")) == []
-    assert derived_tables(study("headline")[0], None) == []
+    for tables in (audit_tables, crossing_tables):
+        assert tables(*study("headline")) == tables(study("headline")[0], None) == []

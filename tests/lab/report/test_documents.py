@@ -10,8 +10,7 @@ from tests.lab.study.synthetic import make_cell, make_record, write_record
 from twoscale import TwoscaleError
 from twoscale.files import write_json
 from twoscale.report.display import ABSENT
-from twoscale_lab.report.documents import Documents, write_images
-from twoscale_lab.report.reproduce import gpu_seconds, table_numbers
+from twoscale_lab.report.documents import Documents, gpu_seconds, table_numbers, write_images
 from twoscale_lab.report.tables import markdown
 from twoscale_lab.study.paper.published import paper_tables
 

@@ -16,7 +16,7 @@ from twoscale.files import Checkpoint, WorkFolder
 from twoscale.predictors import Affine
 from twoscale.run import Run
 from twoscale_lab.study import datasets, groups
-from twoscale_lab.study import fits as study_fits
+from twoscale_lab.study import groups as study_fits
 from twoscale_lab.study.catalogue import parse_study
 from twoscale_lab.study.folder import StudyFolder
 from twoscale_lab.study.planning import make_plan
