@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, ItemsView, Iterator, Mapping, MutableMapping
 from copy import deepcopy
 from functools import wraps
 from importlib import import_module
@@ -53,6 +53,10 @@ class Registry(MutableMapping[str, K]):
     def __len__(self) -> int:
         self._load()
         return len(self._known)
+
+    def items(self) -> ItemsView[str, K]:
+        self._load()
+        return self._known.items()
 
     def _load(self) -> None:
         """Import all modules that may have more names, once."""

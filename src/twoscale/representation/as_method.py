@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from twoscale.domain.space import Space
@@ -14,6 +15,7 @@ CODES = ((40, 0.99), (40, 0.999), (80, 0.9999), (160, 0.99999))
 _COARSE_SIDE = 32  # nodes: a PCA of a larger coarse grid takes long
 
 
+@cache
 def coarse_factor(outputs: Space) -> int:
     """Return the least coarsening to a grid whose PCA is cheap; one that divides, if it can."""
     sides = [side for side in outputs.grid.plane.shape if side > 1] or [1]

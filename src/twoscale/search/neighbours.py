@@ -15,7 +15,7 @@ from twoscale.search.space import (
     INPUT_VARIANCES,
     Candidate,
     SearchSpace,
-    chains,
+    growth_of,
     searched_predictors,
 )
 from twoscale.search.trials import Outcome, Search, Trial
@@ -147,7 +147,7 @@ def longer_codes(
     for chain in space.chains:
         if chain == best.chain:
             continue
-        if chains()[chain].sized:
+        if growth_of(chain).sized:
             yield replace(best, chain=chain, size=min(size, nodes))
             continue
         for code in range(best.code, len(CODES)):

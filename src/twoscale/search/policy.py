@@ -16,7 +16,7 @@ from twoscale.search.advice import PERFECT
 from twoscale.search.journal import Journal, Resumed
 from twoscale.search.neighbours import longer_training, more_members, steps
 from twoscale.search.space import Candidate, SearchSpace
-from twoscale.search.timing import Pace, Seconds, expected_seconds, training_pace
+from twoscale.search.timing import Pace, expected_seconds, training_pace
 from twoscale.search.trials import Fitter, Search, Trial
 
 DEFAULT_BUDGET = 120.0  # seconds
@@ -174,21 +174,21 @@ class _Policy:
         """
         found, expected = self.found, self.expected(candidate)
         if not self.timed:
-            return expected.total, None
+            return expected, None
         pace = training_pace(found, candidate.predictor)
         if candidate.probed and pace is None:
-            fixed = self.expected(replace(candidate, epochs=0)).total
+            fixed = self.expected(replace(candidate, epochs=0))
             if fixed > _PROBE * left or left < _LEAST * found.budget:
                 return max(fixed / _PROBE, _LEAST * found.budget), None
-            return min(expected.total, fixed + _PROBE * left), fixed + _PROBE * left
+            return min(expected, fixed + _PROBE * left), fixed + _PROBE * left
         measuring = max(trial.outcome.measuring for trial in found.trials if trial.outcome)
         limit = left - _CAREFUL * measuring
         if candidate.probed and pace is not None:
             least = pace.fixed + _LONGER * pace.training
-            return max(least, min(expected.total, left)), limit
-        return expected.total, limit
+            return max(least, min(expected, left)), limit
+        return expected, limit
 
-    def expected(self, candidate: Candidate, *, anew: bool = False) -> Seconds:
+    def expected(self, candidate: Candidate, *, anew: bool = False) -> float:
         """Return the seconds a candidate should take; with `anew` fitted from the start."""
         validation = self.fitter.validation_samples
         return expected_seconds(candidate, self.found, self.space, validation, anew=anew)
@@ -255,7 +255,7 @@ def _compare_with_half(policy: _Policy, report: Report | None) -> None:
     if best is None or best.error <= PERFECT or space.samples < 8:
         return
     anew = policy.expected(best.candidate, anew=True)
-    if _HALF * max(anew.total, best.seconds) > policy.end - policy.clock():
+    if _HALF * max(anew, best.seconds) > policy.end - policy.clock():
         return
     if report:
         report(found, f"{best.candidate.label} on half of the samples")

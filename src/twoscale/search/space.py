@@ -47,6 +47,13 @@ def chains() -> dict[str, CodeGrowth]:
     return {FIRST_CHAIN: known.pop(FIRST_CHAIN), **known}
 
 
+def growth_of(chain: str) -> CodeGrowth:
+    """Return how the code of a method grows that is searched."""
+    growth = METHODS[chain].growth
+    assert growth is not None
+    return growth
+
+
 def searched_predictors() -> dict[str, PredictorCost]:
     """Return what the predictors cost that are searched: those that say it themselves."""
     return {name: cost_of(name) for name, one in predictors().items() if "cost" in vars(one)}
@@ -83,9 +90,7 @@ class Candidate:
     @property
     def growth(self) -> CodeGrowth:
         """Return how the code of its method grows."""
-        growth = METHODS[self.chain].growth
-        assert growth is not None
-        return growth
+        return growth_of(self.chain)
 
     @property
     def cost(self) -> PredictorCost:
@@ -148,17 +153,17 @@ class SearchSpace:
     transforms: tuple[str, ...] = ()  # of the input, that may help
     refused: str = ""  # why declared symmetries are not used: the data speak against them
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int]:
         """Return the height and width of the outputs."""
         return self.outputs.grid.plane.shape
 
-    @property
+    @cached_property
     def values(self) -> int:
         """Return how many numbers an output field is."""
         return prod(self.outputs.shape)
 
-    @property
+    @cached_property
     def input_values(self) -> int:
         """Return how many numbers an input field is, parameters left out."""
         return self.inputs.field_channels * self.inputs.grid.nodes
@@ -172,7 +177,7 @@ class SearchSpace:
         if not known:
             self._refuse(wanted, names)
         values = max(self.values, self.input_values)
-        small = [chain for chain in known if values <= (chains()[chain].most_values or values)]
+        small = [chain for chain in known if values <= (growth_of(chain).most_values or values)]
         return small or known
 
     def _known(self, chain: str) -> set[str]:
@@ -278,7 +283,7 @@ class SearchSpace:
     def _own(self, *names: str) -> dict[str, Any]:
         return {name: self.given[name] for name in names if name in self.given}
 
-    @property
+    @cached_property
     def images(self) -> int:
         """Return how many training fields the symmetries make of one."""
         return len(symmetry_group(self.symmetries, self.inputs.grid, self.outputs.grid))
@@ -296,12 +301,12 @@ class SearchSpace:
         rows, columns = zip(self.shape, self.inputs.grid.shape, strict=True)
         return _patch_count(*rows), _patch_count(*columns)
 
-    @property
+    @cached_property
     def patch_nodes(self) -> int:
         """Return the numbers of the largest patch of an output."""
         return self.outputs.channels * self._patch(self.shape)
 
-    @property
+    @cached_property
     def input_patch_nodes(self) -> int:
         """Return the numbers of the largest patch of an input, parameters left out."""
         return self.inputs.field_channels * self._patch(self.inputs.grid.plane.shape)
@@ -362,7 +367,7 @@ class SearchSpace:
         """Return the solver: by covariance codes turn with their fields, if it is affordable."""
         if "solver" in self.given:
             return str(self.given["solver"])
-        growth = chains()[chain]
+        growth = growth_of(chain)
         largest = growth.patch_factor * self.patch_nodes
         features = [largest, self.input_patch_nodes, growth.first_values(self.outputs)]
         if growth.one_block:

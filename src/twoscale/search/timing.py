@@ -33,17 +33,6 @@ class Pace(NamedTuple):
         return self.epoch * (self.trial.outcome.epochs or 0.0)
 
 
-class Seconds(NamedTuple):
-    """The seconds that a fit should take: its predictor, and all besides it."""
-
-    besides: float
-    predictor: float
-
-    @property
-    def total(self) -> float:
-        return self.besides + self.predictor
-
-
 def training_pace(found: Search, predictor: str | None = None) -> Pace | None:
     """Return how fast the best trial of a probed predictor was, of any by default."""
     seen = [
@@ -63,7 +52,7 @@ def training_pace(found: Search, predictor: str | None = None) -> Pace | None:
 
 def expected_seconds(
     candidate: Candidate, found: Search, space: SearchSpace, validation: int, *, anew: bool = False
-) -> Seconds:
+) -> float:
     """Return the seconds a candidate should take.
 
     Time is proportional to work. The seconds per multiplication are those of all trials with the
@@ -73,7 +62,7 @@ def expected_seconds(
     pace = training_pace(found, candidate.predictor)
     if pace is not None and candidate.epochs and not anew:
         epochs = candidate.epochs * candidate.members / pace.trial.candidate.members
-        return Seconds(CAUTION * pace.fixed, CAUTION * pace.epoch * epochs)
+        return CAUTION * pace.fixed + CAUTION * pace.epoch * epochs
     fitted = [(trial, place) for place, trial in enumerate(found.trials) if trial.outcome]
     of_codes = [one for one in fitted if not one[0].candidate.reads_fields]
     alike = [one for one in fitted if one[0].candidate.predictor == candidate.predictor]
@@ -87,7 +76,7 @@ def expected_seconds(
     besides, own = representation_work(sizes), candidate.cost.work(sizes)
     faster = candidate.cost.gpu_speed if space.accelerated and not alike else 1.0
     each = CAUTION * seconds / total
-    return Seconds(each * besides, each * own / faster)
+    return each * besides + each * own / faster
 
 
 def _sizes(
