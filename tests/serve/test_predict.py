@@ -153,7 +153,7 @@ NAN = np.full((1, 16, 16), np.nan)
         ("{", 400, ["not JSON"]),
         ("[1]", 400, ["JSON object"]),
         ("[" * 100_000, 400, ["nested too deeply"]),
-        ('{"fields": [[NaN]]}', 400, ["NaN is not a number of JSON"]),
+        ('{"fields": [[NaN]]}', 400, ["NaN"]),
         ('{"fields": [[1e999]]}', 400, ["beyond all numbers"]),
         ({}, 400, ["give input fields"]),
         ({"field": [[1.0]]}, 400, ["did you mean fields?"]),
