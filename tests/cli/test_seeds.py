@@ -64,17 +64,6 @@ def test_seeds_that_are_none(twoscale, data, tmp_path, text):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_runs_are_replaced_if_asked(twoscale, data, tmp_path):
-    out = tmp_path / "r"
-    command = ("fit", data, *QUICK, "--seeds", "0-1", "--out", out)
-    assert twoscale(*command).status == 0
-    before = (out / "seed-0" / "weights.safetensors").read_bytes()
-    refused(twoscale(*command), "exists already")
-    assert twoscale(*command, "--overwrite").status == 0
-    assert names(out) == ["seed-0", "seed-1"]
-    assert (out / "seed-0" / "weights.safetensors").read_bytes() == before
-
-
 @pytest.mark.usefixtures("unsaved")
 @pytest.mark.parametrize("error", [TwoscaleError, KeyboardInterrupt])
 @pytest.mark.parametrize("failing", [0, 1, 2])
