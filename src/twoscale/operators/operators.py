@@ -125,6 +125,7 @@ class LatentOperator(FieldOperator):
         self.average = average
         self.warns = warns
         self.group: Group = IDENTITY
+        self._bound: tuple[Space, Space] | None = None
 
     def check(self, inputs: Space, outputs: Space, samples: int) -> None:
         self._bind_spaces(inputs, outputs)
@@ -134,6 +135,8 @@ class LatentOperator(FieldOperator):
 
     def _bind_spaces(self, inputs: Space, outputs: Space) -> None:
         """Choose the symmetries of both grids; wrap the inputs if the space has parameters."""
+        if self._bound == (inputs, outputs):
+            return
         self.predictor.check(inputs, outputs)
         self.group = IDENTITY
         if self.symmetries != "none":
@@ -145,6 +148,7 @@ class LatentOperator(FieldOperator):
             self.group = symmetry_group(self.symmetries, inputs.grid, outputs.grid)
         if inputs.parameters:
             self.inputs = beside_parameters(self.inputs, inputs)
+        self._bound = (inputs, outputs)
 
     def prepare(self, data: SplitData, options: FitOptions, record: FitRecord) -> Task | None:
         training = data.training

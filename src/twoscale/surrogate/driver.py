@@ -139,23 +139,23 @@ def run_fit(fit: Fit) -> FittedState:
 class _Running:
     """A fit in progress: its operator, its pairs on the device, and what it has measured."""
 
+    place: int
     operator: FieldOperator
     data: SplitData | None  # none while the network waits for its training
     state: FittedState
+    # For a calibration: pairs that take no part in the fit, and those that choose weights.
+    apart: tuple[Pairs, Pairs] | None
     record: FitRecord = field(default_factory=FitRecord)
     seconds: float = 0.0  # of the range of inputs
-    # For a calibration: pairs that take no part in the fit, and those that choose weights.
-    apart: tuple[Pairs, Pairs] | None = None
 
 
 @dataclass(frozen=True)
 class _Waiting:
-    """A fit whose network waits for its training."""
+    """A fit whose network waits for its training, with the weights before it."""
 
-    place: int
     running: _Running
     task: Task
-    start: dict[str, Tensor]  # the weights before the training
+    start: dict[str, Tensor]
 
     @property
     def kind(self) -> Hashable:
@@ -186,7 +186,7 @@ class _Driver:
         while self.waiting:
             _, group = self.waiting.popitem()
             for one in self._trained(group):
-                self._attempt(one.place, partial(self._resume, running=one.running))
+                self._attempt(one.running.place, partial(self._resume, running=one.running))
 
     def _attempt(self, place: int, work: Callable[[int], None]) -> None:
         """Do some work on a fit; report its failure, or raise it if nobody listens."""
@@ -200,7 +200,7 @@ class _Driver:
     def _begin(self, place: int) -> None:
         """Fit the representations; let a network on codes wait, or complete the fit."""
         fit = self.fits[place]
-        running, data = self._opened(fit)
+        running, data = self._opened(place)
         if fit.learns_trust:
             trust, running.seconds = self._learned_range(fit, data.training.inputs)
             running.state = replace(running.state, trust=trust)
@@ -210,15 +210,16 @@ class _Driver:
             running.record.end_part()
             running.data = None
             start = {name: value.clone() for name, value in task.network.state_dict().items()}
-            one = _Waiting(place, running, task, start)
+            one = _Waiting(running, task, start)
             self.waiting.setdefault(one.kind, []).append(one)
             return
         if task is not None:
             train_members([task], [(fit.options, running.record)])
-        self._complete(place, running)
+        self._complete(running)
 
-    def _opened(self, fit: Fit) -> tuple[_Running, SplitData]:
+    def _opened(self, place: int) -> tuple[_Running, SplitData]:
         """Return a fit that is ready to be done: everything checked, fields on the device."""
+        fit = self.fits[place]
         given = fit.read()
         training = given.training
         LOGGER.info("fitting %r on %s, %d pairs", fit.label, fit.device, len(training))
@@ -236,7 +237,7 @@ class _Driver:
         state = FittedState(operator, training.spaces, ranks, len(training))
         # Pairs that are not needed for a calibration must not stay in memory.
         apart = None if given.calibration is None else (given.calibration, given.validation)
-        return _Running(operator, data, state, apart=apart), data
+        return _Running(place, operator, data, state, apart), data
 
     def _learned_range(self, fit: Fit, inputs: Source) -> tuple[Trust, float]:
         """Return the range of training inputs and its seconds; the same data share it."""
@@ -250,7 +251,7 @@ class _Driver:
     def _trained(self, group: list[_Waiting]) -> list[_Waiting]:
         """Train some networks together; return those that did not fail."""
         reset_peak_memory()  # of what was fitted in between
-        fits = [(self.fits[one.place].options, one.running.record) for one in group]
+        fits = [(self.fits[one.running.place].options, one.running.record) for one in group]
         try:
             train_members([one.task for one in group], fits)
             return group
@@ -258,7 +259,7 @@ class _Driver:
             if self.failed is None:
                 raise
             if len(group) == 1:
-                self.failed(group[0].place, error)
+                self.failed(group[0].running.place, error)
                 return []
         # One of them diverged, or they are too many for the device: train each by itself. This is
         # outside of the handler, where the error no longer keeps tensors on the device.
@@ -270,11 +271,11 @@ class _Driver:
         """Complete a fit whose network is trained, with its fields if it needs them again."""
         reset_peak_memory()  # of those finished before
         if running.operator.completes_on_fields:
-            running.data = self._opened(self.fits[place])[1]
-        self._complete(place, running)
+            running.data = self._opened(place)[1]
+        self._complete(running)
 
-    def _complete(self, place: int, running: _Running) -> None:
-        fit, operator, record = self.fits[place], running.operator, running.record
+    def _complete(self, running: _Running) -> None:
+        fit, operator, record = self.fits[running.place], running.operator, running.record
         operator.complete(running.data, fit.options, record)
         if fit.learns_trust:
             record.clock.add(CALIBRATION.name, running.seconds)
@@ -289,7 +290,7 @@ class _Driver:
             state = calibrated(
                 state, *running.apart, problem=fit.problem, device=fit.device, batch=fit.batch_size
             )
-        self.finished(place, state)
+        self.finished(running.place, state)
 
 
 def with_trust(state: FittedState, data: SplitData, **options: Any) -> FittedState:

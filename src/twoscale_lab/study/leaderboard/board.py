@@ -29,7 +29,7 @@ _MEASURES = {
 }
 
 
-class Source(Strict):
+class PublishedSource(Strict):
     """A paper; `table` is the table that has the numbers, where it was noted."""
 
     title: str
@@ -115,7 +115,7 @@ class Benchmark(Strict):
 class Leaderboard(Strict):
     """All benchmarks, in order, and the sources of their published errors by name."""
 
-    sources: dict[str, Source]
+    sources: dict[str, PublishedSource]
     benchmarks: tuple[Benchmark, ...]
 
     @model_validator(mode="after")
