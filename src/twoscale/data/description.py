@@ -40,6 +40,7 @@ SIDES = ("input", "output")
 DESCRIPTION = "zarr.json"  # of the dataset, and of each array
 REPAIR = "copy all its files again, or generate or import it again"
 _SHARDS = "c"
+_DAMAGED = object()  # in place of a format
 _CHUNK_BYTES = 2**22
 _SHARD_BYTES = 2**27
 _LARGEST_SAMPLE = 2**31 - 2**20  # bytes: more than the compression of one chunk can take
@@ -290,23 +291,23 @@ def missing_shards(place: Place, chunkings: dict[str, Chunking]) -> list[str]:
 
 def is_dataset(path: Path) -> bool:
     """Say whether a folder is a twoscale dataset, whatever its state."""
-    try:
-        attributes = read_json(path / DESCRIPTION, require={"attributes": dict})["attributes"]
-    except TwoscaleError:
-        return False
-    return bool(attributes.get("format") == FORMAT)
+    return _format_of(path) == FORMAT
 
 
 def may_be_dataset(path: Path) -> bool:
     """Say whether a folder is a twoscale dataset, is too damaged to tell, or is left of one."""
     if not (path / DESCRIPTION).exists():
         return is_remainder(path)
+    return _format_of(path) in (FORMAT, _DAMAGED) or _has_our_arrays(path)
+
+
+def _format_of(path: Path) -> Any:
+    """Return the format that a description names, or that it is damaged."""
     try:
         attributes = read_json(path / DESCRIPTION).get("attributes", {})
     except TwoscaleError:
-        return True
-    said = not isinstance(attributes, dict) or attributes.get("format") == FORMAT
-    return said or _has_our_arrays(path)
+        return _DAMAGED
+    return attributes.get("format") if isinstance(attributes, dict) else _DAMAGED
 
 
 def is_remainder(place: Place) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from twoscale.data.services import final_reason, is_denied, open_service, reason
+from twoscale.data.services import is_denied, open_service, reason
 from twoscale.errors import TwoscaleError, UnreachableDataError
 from twoscale.files import read_json
 from twoscale.files.reading import TEXT_LIMIT, json_object, unreadable
@@ -228,11 +228,11 @@ def _tried(url: URL, verb: str, request: Callable[[Any], Result]) -> Result:
         except Exception as error:
             if is_out_of_memory(error):
                 raise
-            final = final_reason(url.protocol, error)
+            why, final = reason(url.protocol, error)
             if final or number == TRIES:
                 tries = "" if final else f" ({TRIES} tries)"
                 kind = StorageDeniedError if is_denied(error) else UnreachableStorageError
-                raise kind(f"{url} cannot be {verb}: {final or reason(error)}{tries}") from error
-            LOGGER.info("try %d: %s cannot be %s: %s", number, url, verb, reason(error))
+                raise kind(f"{url} cannot be {verb}: {why}{tries}") from error
+            LOGGER.info("try %d: %s cannot be %s: %s", number, url, verb, why)
         time.sleep(FIRST_WAIT * 2 ** (number - 1))
     raise AssertionError("unreachable")

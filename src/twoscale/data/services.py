@@ -94,30 +94,22 @@ def is_denied(error: Exception) -> bool:
     )
 
 
-def final_reason(protocol: str, error: Exception) -> str:
-    """Return why another try would be of no use; empty if it may be."""
+def reason(protocol: str, error: Exception) -> tuple[str, bool]:
+    """Return what went wrong, in one line, and whether another try would be of no use."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     if kinds & _NO_CREDENTIALS or str(error).startswith(_ANONYMOUS):
         service = _SERVICES.get(protocol)
         example = f", such as {service.account}" if service else ""
-        return f"no credentials are known; set those of your account{example}"
-    if is_denied(error) and _status(error) != _UNAUTHORIZED:  # which a new token may mend
-        return _refusal(error)
+        return f"no credentials are known; set those of your account{example}", True
+    if is_denied(error):
+        advice = "check the credentials and rights of your account"
+        final = _status(error) != _UNAUTHORIZED  # which a new token may mend
+        return f"access is denied; {advice} ({_line(error)})", final
     if isinstance(error, NotImplementedError):
-        return "this kind of storage does not allow it"
-    return ""
-
-
-def reason(error: Exception) -> str:
-    """Return what went wrong, in one line."""
+        return "this kind of storage does not allow it", True
     if isinstance(error, TimeoutError):
-        return f"no answer within {TIMEOUT:g} s"
-    return _refusal(error) if is_denied(error) else _line(error)
-
-
-def _refusal(error: Exception) -> str:
-    told = _line(error)
-    return f"access is denied; check the credentials and rights of your account ({told})"
+        return f"no answer within {TIMEOUT:g} s", False
+    return _line(error), False
 
 
 def _line(error: Exception) -> str:
