@@ -180,24 +180,21 @@ class DaskWorkers:
 
     def _total_of_many(self, job: Job, groups: Sequence[list[slice]]) -> Tensors:
         """Return the sum over many groups, whose sums are added up by workers as well."""
+        submit = self.connection.submit
+        add = partial(submit, _sum_of_two, priority=1)  # soon, so that few sums wait for others
         while True:
             try:
-                sums = self._sums_of_many(job, groups)
-                result = tree_sum(self._counted(map(task_result, sums), sums))
-                self.connection.failures = 0
-                return result
+                loaded = self.connection.send(job)
+                level = [submit(_sum_of_ranges, loaded, group) for group in groups]
+                while len(level) > ARITY:
+                    parts = [level[start : start + ARITY] for start in range(0, len(level), ARITY)]
+                    level = [reduce(add, part) for part in parts]
+                result = tree_sum(self._counted(map(task_result, level), level))
             except lost_connection_errors() as error:
                 self.connection.reopen(error)
-
-    def _sums_of_many(self, job: Job, groups: Sequence[list[slice]]) -> list[Any]:
-        """Return the futures of a few sums, which add up to that over all groups."""
-        submit, loaded = self.connection.submit, self.connection.send(job)
-        level = [submit(_sum_of_ranges, loaded, group) for group in groups]
-        add = partial(submit, _sum_of_two, priority=1)  # soon, so that few sums wait for others
-        while len(level) > ARITY:
-            parts = [level[start : start + ARITY] for start in range(0, len(level), ARITY)]
-            level = [reduce(add, part) for part in parts]
-        return level
+                continue
+            self.connection.failures = 0
+            return result
 
     def _counted(self, results: Iterator[Item], all_of_them: Sequence[Any]) -> Iterator[Item]:
         """Yield results, and report how many there are."""
