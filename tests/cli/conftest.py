@@ -28,6 +28,18 @@ def empty_pages(request):
             request.getfixturevalue(shortcut)
 
 
+@pytest.fixture
+def done(twoscale):
+    """Run a command line that must succeed; return its output."""
+
+    def run(*arguments: object) -> str:
+        outcome = twoscale(*arguments)
+        assert outcome.status == 0, outcome.err
+        return outcome.out
+
+    return run
+
+
 CHUNK_BYTES, BATCH_VALUES = 16 * 4 * 16**2, 16 * 16**2
 
 

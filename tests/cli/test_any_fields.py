@@ -82,14 +82,9 @@ def saved(folder, name, array):
     return folder / name
 
 
-def test_the_whole_way(twoscale, case):
+def test_the_whole_way(done, case):
     folder, arrays, words, shape = case
     data, run, tuned = folder / "d.zarr", folder / "run", folder / "tuned"
-
-    def done(*arguments):
-        outcome = twoscale(*arguments)
-        assert outcome.status == 0, outcome.err
-        return outcome.out
 
     done("import", folder / "f.npz", *words, "--out", data)
     done("check", data)

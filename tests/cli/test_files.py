@@ -26,16 +26,6 @@ def pair():
     return {"a": x, "u": 2 * x + 1}
 
 
-@pytest.fixture
-def done(twoscale):
-    def run(*arguments):
-        outcome = twoscale(*arguments)
-        assert outcome.status == 0, outcome.err
-        return outcome.out
-
-    return run
-
-
 def affine(file, out, **asked):
     """Fit a small run from a file."""
     return fit_run(

@@ -91,11 +91,10 @@ def test_the_hash_is_of_the_plan_and_not_of_the_weights(run_folder, tmp_path, mo
 # Another dataset
 
 
-def test_another_dataset(twoscale, run_folder, other_data, tmp_path):
+def test_another_dataset(done, twoscale, run_folder, other_data, tmp_path):
     out = tmp_path / "t"
     arguments = ("--data", other_data, "--objective", "flux", *AT_ONCE, "--out", out)
-    outcome = twoscale("finetune", run_folder, *arguments)
-    assert outcome.status == 0, outcome.err
+    done("finetune", run_folder, *arguments)
     config, manifest, metrics = (read(out, name) for name in ("config", "manifest", "metrics"))
     assert config["dataset"]["problem"] == manifest["problem"]
     assert manifest["problem"]["name"] == "darcy"

@@ -95,7 +95,6 @@ def test_whole_fields_are_kept_once_in_a_scratch_file(darcy_run, tmp_path, monke
     assert contents(tmp_path) == before
 
 
-def test_the_command_takes_the_memory(twoscale, darcy_run, tmp_path):
+def test_the_command_takes_the_memory(done, darcy_run, tmp_path):
     few = ("--epochs", 2, "--warm-up", 0, "--memory", "1kB")
-    outcome = twoscale("finetune", darcy_run.path, *few, "--out", tmp_path / "a")
-    assert outcome.status == 0, outcome.err
+    done("finetune", darcy_run.path, *few, "--out", tmp_path / "a")

@@ -122,7 +122,8 @@ def predict(
     share = (LEVEL if level is None else level) if assess else None
     asked = TrustRequest(surrogate, share, certify, polish, tolerance)
     beside = check_beside(out, writes=asked.writes, overwrite=overwrite)
-    scalar_file = Path(parameters) if parameters and _is_file(parameters) else None
+    names_file = parameters and (parameters.endswith(".npy") or os.path.lexists(parameters))
+    scalar_file = Path(parameters) if parameters and names_file else None
     expect((ContentKind.NPY,), scalar_file, or_else=(ContentKind.FILE,))
     reading = layout.reading(parameters=options.keys(None if scalar_file else parameters))
     arrays = _read(surrogate, run, inputs, scalar_file, reading, resample=resample)
@@ -262,8 +263,3 @@ def _predicted(
     """Yield the fields of all parts in their order; workers predict all but the first one."""
     yield from (asked.predict(first, compares=True) for first in islice(parts, 1))
     yield from (map if workers is None else workers.each)(asked.predict, parts)
-
-
-def _is_file(text: str) -> bool:
-    """Say whether parameters are given as a file, not as names of arrays."""
-    return text.endswith(".npy") or os.path.lexists(text)
