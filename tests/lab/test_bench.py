@@ -154,10 +154,10 @@ def test_finetuning_agrees_with_its_peer():
 
 
 def test_inference_is_measured_on_new_fields_for_every_batch():
-    *results, encoder = small_results("inference")
+    *results, fno, solver = small_results("inference")
     assert len(results) == 2 * 2 * 2  # problems, batches, peers
-    assert encoder.name == "inference encoder darcy-16, batch 16"
-    for result in [*results, encoder]:
+    assert fno.name == solver.name == "inference encoder darcy-16, batch 16"
+    for result in [*results, fno, solver]:
         assert result.agreement["replay_difference"] < 1e-5
         assert 0 < result.agreement["mre"] < 1
 

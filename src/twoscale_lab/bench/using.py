@@ -35,33 +35,44 @@ def inference(setup: Setup) -> Iterator[Comparison]:
     """Seconds per field of `predict` on device tensors: against FNO, and against the solver."""
     small = setup.scale == "small"
     grids: dict[int, tuple[int, ...]] = {}
+    settings: dict[str, Any]
     grids[setup.size(32, 128, gpu=256)] = (1, 16) if small else (1, 64, 1024)
     if not small and not setup.cuda:
         grids[256] = (1,)
     for problem in (Poisson(), Darcy()):
         for resolution, batches in grids.items():
-            yield from _inference_on(setup, problem, resolution, batches)
-    yield _encoder_inference(setup)
+            settings = {"epochs": setup.size(2, 200), "coarse_factor": max(4, resolution // 32)}
+            fitted = setup.size(200, 1200, gpu=2000)
+            yield from _inference_on(setup, problem, resolution, batches, fitted, settings)
+    settings = {"epochs": 1, "coarse_factor": setup.size(4, 8), "predictor": "encoder"}
+    settings["coarse_components"] = setup.size(2, 40)
+    settings |= {"patches": 2, "width": 8} if small else {}
+    shape = setup.size(16, 128), (setup.size(16, 100, gpu=1000),), setup.size(60, 500)
+    yield from _inference_on(setup, Darcy(), *shape, settings)
 
 
 def _inference_on(
-    setup: Setup, problem: Problem, resolution: int, batches: tuple[int, ...]
+    setup: Setup,
+    problem: Problem,
+    resolution: int,
+    batches: tuple[int, ...],
+    fitted: int,
+    settings: dict[str, Any],
 ) -> Iterator[Comparison]:
-    fitted = setup.size(200, 1200, gpu=2000)
+    """Time predictions of a surrogate with some settings, those of FNO and the solver."""
     x, u = setup.fields(problem, resolution, fitted + max(batches))
-    options: dict[str, Any] = {
-        "device": str(setup.device),
-        "coarse_factor": max(4, resolution // 32),
-    }
-    ours = Surrogate("two-scale", epochs=setup.size(2, 200), **options).fit(x[:fitted], u[:fitted])
+    ours = Surrogate("two-scale", device=str(setup.device), **settings)
+    ours.fit(x[:fitted], u[:fitted], calibration=False)
     few = setup.size(8, 16)  # training does not change the time of a prediction
-    network = Surrogate("fno", epochs=1, device=str(setup.device)).fit(x[:few], u[:few])
+    network = Surrogate("fno", epochs=1, device=str(setup.device))
+    network.fit(x[:few], u[:few], calibration=False)
     methods: dict[str, Callable[[Tensor], Tensor]] = {
         "two-scale": ours.predict,
         "FNO": network.predict,
         _SOLVERS[problem.name]: problem.solve,
     }
     latest = dict.fromkeys(methods, 0.0)
+    predictor = f"{settings['predictor']} " if "predictor" in settings else ""
     for batch in batches:
         inputs, truth = x[fitted : fitted + batch], u[fitted : fitted + batch]
         affordable = [
@@ -73,7 +84,7 @@ def _inference_on(
         mine = seconds.pop("two-scale")
         for peer, theirs in seconds.items():
             yield Comparison(
-                f"inference {problem.name}-{resolution}, batch {batch}",
+                f"inference {predictor}{problem.name}-{resolution}, batch {batch}",
                 peer,
                 "field",
                 mine,
@@ -81,31 +92,6 @@ def _inference_on(
                 agreement,
                 {"fields_per_second": 1 / min(mine), "peer_fields_per_second": 1 / min(theirs)},
             )
-
-
-def _encoder_inference(setup: Setup) -> Comparison:
-    """Seconds per field of predictions of many fields by an encoder, against FNO."""
-    resolution, fields = setup.size(16, 128), setup.size(16, 100, gpu=1000)
-    fitted = setup.size(60, 500)
-    x, u = setup.fields(Darcy(), resolution, fitted + fields)
-    plan: dict[str, Any] = {"epochs": 1, "device": str(setup.device)}
-    encoder = {"predictor": "encoder", "coarse_components": setup.size(2, 40), **plan}
-    encoder["coarse_factor"] = setup.size(4, 8)
-    if setup.scale == "small":
-        encoder |= {"patches": 2, "width": 8}
-    ours = Surrogate("two-scale", **encoder).fit(x[:fitted], u[:fitted], calibration=False)
-    few = setup.size(8, 32)  # training does not change the time of a prediction
-    network = Surrogate("fno", **plan).fit(x[:few], u[:few], calibration=False)
-    inputs, truth = x[fitted:], u[fitted:]
-    return Comparison(
-        f"inference encoder darcy-{resolution}, batch {fields}",
-        "FNO",
-        "field",
-        _per_field(ours.predict, inputs, setup),
-        _per_field(network.predict, inputs, setup),
-        _agreement(ours, inputs, truth),
-        {"codes": ours.operator_.latent.outputs.code_size},
-    )
 
 
 @torch.no_grad()
