@@ -12,7 +12,8 @@ from torch import Tensor
 
 from twoscale import Darcy, Surrogate
 from twoscale.domain.grid import Grid
-from twoscale.math.measures import Batch
+from twoscale.fields.source import Batch
+from twoscale.math.measures import Comparison
 from twoscale.problems.random_field import GaussianRandomField
 from twoscale.report.axes import panels, shared_legend
 from twoscale.report.method_looks import colour
@@ -41,8 +42,8 @@ def fitted(predictor: str, problem: Darcy | None, x: Tensor, u: Tensor) -> Surro
 def radii_of(surrogate: Surrogate, x: Tensor, u: Tensor) -> Radii:
     """Return errors and radii of the last fields."""
     inputs, truth = x[-FRESH:, None], u[-FRESH:, None]
-    predicted = surrogate.predict_fields(inputs)
-    known = measure_trust(surrogate, [Batch(predicted.double(), truth.double(), inputs)])
+    predicted = surrogate.predict_batch(Batch.of(inputs))
+    known = measure_trust(surrogate, [Comparison(predicted.double(), truth.double(), inputs)])
     assert known is not None
     assert known.radii is not None
     return known.radii

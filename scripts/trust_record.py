@@ -22,7 +22,7 @@ from torch import Tensor
 from twoscale import Darcy, NavierStokes, Poisson, Problem, Surrogate
 from twoscale.fields.pairs import Pairs, SplitData
 from twoscale.fields.samples import as_samples
-from twoscale.fields.source import slices
+from twoscale.fields.source import Batch, slices
 from twoscale.problems.random_field import GaussianRandomField
 from twoscale.runtime.timing import now
 from twoscale.surrogate.options import resolve_device
@@ -167,8 +167,8 @@ def covered(surrogate: Surrogate, data: Data) -> dict[str, Any]:
     counts = Coverage(surrogate.trust_, surrogate.operator_, surrogate.problem)
     errors = []
     for inputs, truth in _parts(data.parts["fresh"]):
-        predicted = surrogate.predict_fields(inputs)
-        counts.observe(inputs, predicted, truth)
+        predicted = surrogate.predict_batch(Batch.of(inputs))
+        counts.observe(Batch.of(inputs), predicted, truth)
         errors.append(relative_to_prediction(predicted, truth))
     unscaled = conformal_quantile(_errors(surrogate, data.parts["calibration"]), LEVEL)
     found = torch.cat(errors)
@@ -193,7 +193,7 @@ def _parts(fields: Fields) -> Iterator[Fields]:
 def _errors(surrogate: Surrogate, fields: Fields) -> Tensor:
     return torch.cat(
         [
-            relative_to_prediction(surrogate.predict_fields(inputs), truth)
+            relative_to_prediction(surrogate.predict_batch(Batch.of(inputs)), truth)
             for inputs, truth in _parts(fields)
         ]
     )
@@ -205,7 +205,7 @@ def flagged(surrogate: Surrogate, data: Data, size: Size) -> dict[str, float]:
     known, fresh = surrogate.trust_.known, data.parts["fresh"][0]
 
     def share(fields: Tensor) -> float:
-        seen = [known(fields[part]).outside for part in slices(len(fields), _PART)]
+        seen = [known(Batch.of(fields[part])).outside for part in slices(len(fields), _PART)]
         return float(torch.cat(seen).double().mean())
 
     others = shifts(data.problem, size, fresh[: size.shifted])
@@ -216,16 +216,16 @@ def cost(surrogate: Surrogate, inputs: Tensor) -> dict[str, float]:
     """Return the seconds of predictions and of flags, per field, and their ratio."""
     assert surrogate.trust_ is not None
     each = {
-        name: _seconds(work, inputs) / len(inputs)
+        name: _seconds(work, Batch.of(inputs)) / len(inputs)
         for name, work in (
-            ("prediction", surrogate.predict_fields),
+            ("prediction", surrogate.predict_batch),
             ("flags", surrogate.trust_.known),
         )
     }
     return each | {"ratio": each["flags"] / each["prediction"]}
 
 
-def _seconds(work: Callable[[Tensor], Any], inputs: Tensor) -> float:
+def _seconds(work: Callable[[Batch], Any], inputs: Batch) -> float:
     """Return the least time of five calls, after a first one."""
     work(inputs)
     least = math.inf

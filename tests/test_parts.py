@@ -18,7 +18,7 @@ from twoscale import (
 )
 from twoscale.parts import PARTS, Part, build, check_registered, describe
 from twoscale.predictors.base import CodePredictor
-from twoscale.representation import WholeField, WithParameters
+from twoscale.representation import WholeField
 
 NESTED = Chain(
     {
@@ -36,8 +36,6 @@ EXAMPLES = {
     "TwoScale()": TwoScale(),
     "TwoScale(code_size=50)": TwoScale(code_size=50),
     "WholeField()": WholeField(),
-    "WithParameters(None)": WithParameters(None),
-    "WithParameters(GlobalPCA(4))": WithParameters(GlobalPCA(4)),
     "Chain({'outer': TwoScale(patches=(2, 3), solver='hybrid'), 'inner': "
     "Chain({'one': GlobalPCA(3), 'two': PatchPCA(0.9, overlap=True)}, code_size=20)})": NESTED,
     "Chain({'part': GlobalPCA(3)})": Chain({"part": GlobalPCA(3)}),

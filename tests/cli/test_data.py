@@ -34,7 +34,7 @@ def test_import_of_channels_parameters_and_periodic_axes(twoscale, arrays, tmp_p
     assert "11 pairs of 2x8x9p fields and 1 parameter to 5x6p fields in" in outcome.out
     dataset = Dataset(tmp_path / "d")
     assert dataset.input_space == Space(
-        Grid((8, 9), periodic=(False, True)), 3, names=("vx", "vy", "nu"), parameters=1
+        Grid((8, 9), periodic=(False, True)), 2, names=("vx", "vy", "nu"), parameters=1
     )
     assert dataset.output_space == Space(Grid((5, 6), periodic=(False, True)), names=("p",))
     checked = json.loads(twoscale("check", tmp_path / "d", "--json").out)["findings"]

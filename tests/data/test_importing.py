@@ -159,10 +159,10 @@ def test_several_keys_are_stacked_as_channels(tmp_path):
     assert str(dataset.layout) == "3x10x14 fields to 2x6x7 fields"
 
 
-def test_parameters_beside_fields_are_the_last_channels(tmp_path):
+def test_parameters_are_beside_fields(tmp_path):
     arrays = _channels()
     dataset = _import(tmp_path, arrays, inputs="b", outputs="u", parameters=["p", "q"])
-    assert dataset.input_space == Space(Grid((10, 14)), 3, names=("b", "p", "q"), parameters=2)
+    assert dataset.input_space == Space(Grid((10, 14)), 1, names=("b", "p", "q"), parameters=2)
     assert dataset.arrays == ("input", "parameters", "output")
     parameters = np.stack([arrays["p"], arrays["q"][:, 0]], axis=1).astype(np.float32)
     assert np.array_equal(dataset.read("parameters", 0, 12), parameters)
@@ -171,27 +171,25 @@ def test_parameters_beside_fields_are_the_last_channels(tmp_path):
     (loaded,) = dataset.load_fields("input", [[3, 7]])
     for source in (stored, loaded):
         fields = gather(source)
-        assert source.shape == fields.shape == (2, 3, 10, 14)
+        assert source.shape == fields.shape == (2, 1, 10, 14)
         assert torch.equal(fields[:, 0], torch.from_numpy(arrays["b"][[3, 7]]).float())
-        assert torch.equal(fields[:, 1:, 0, 0], torch.from_numpy(parameters[[3, 7]]))
-        assert bool((fields[:, 1:] == fields[:, 1:, :1, :1]).all())
+    assert torch.equal(dataset.parameters([[7, 3]])[0], torch.from_numpy(parameters[[3, 7]]))
     assert gather(dataset.fields("output", [3])).shape == (1, 1, 6, 7)
     assert str(dataset.layout) == "10x14 fields and 2 parameters to 6x7 fields"
 
 
-def test_parameters_alone_are_fields_on_one_node(tmp_path):
+def test_parameters_alone_have_no_fields(tmp_path):
     arrays = _channels()
     dataset = _import(tmp_path, arrays, outputs="u", parameters=["p", "q"])
-    assert dataset.input_space == Space(Grid((1, 1)), 2, names=("p", "q"), parameters=2)
+    assert dataset.input_space == Space(Grid((1, 1)), 0, names=("p", "q"), parameters=2)
     assert dataset.arrays == ("parameters", "output")
-    source = dataset.fields("input", range(12))
-    assert source.shape == (12, 2, 1, 1)
-    assert torch.equal(gather(source)[:, :, 0, 0], dataset.load("parameters", range(12)))
+    assert dataset.fields("input", range(12)).shape == (12, 0, 1, 1)
+    assert dataset.parameters([range(12)])[0].shape == (12, 2)
     with pytest.raises(TwoscaleError, match="no array 'input': it holds 'parameters', 'output'"):
         dataset.load("input", [0])
     assert dataset.nbytes == 4 * 12 * (2 + 42)
     held = dataset.cache().load_fields("input", [[5], [1, 2]])
-    assert [one.shape for one in held] == [(1, 2, 1, 1), (2, 2, 1, 1)]
+    assert [one.shape for one in held] == [(1, 0, 1, 1), (2, 0, 1, 1)]
     assert Dataset(dataset.path).identity == dataset.identity
 
 

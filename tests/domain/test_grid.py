@@ -62,11 +62,10 @@ def test_periodic_is_said_of_both_axes(periodic):
 
 
 def test_a_space():
-    space = Space(Grid((8, 9)), 3, names=("u", "v", "p"), parameters=1)
-    assert space.shape == (3, 8, 9)
-    assert space.field_channels == 2
-    assert space.channel_names == ("u", "v", "p")
-    assert str(space) == "3x8x9"
+    space = Space(Grid((8, 9)), 2, names=("u", "v", "p"), parameters=1)
+    assert space.shape == (2, 8, 9)
+    assert (space.channel_names, space.parameter_names) == (("u", "v"), ("p",))
+    assert str(space) == "2x8x9"
     assert str(Space(Grid((8, 9)))) == "8x9"
     assert Space(Grid((8, 9)), 2).channel_names == ("0", "1")
 
@@ -75,7 +74,7 @@ def test_a_space():
     "space",
     [
         Space(Grid((8, 9))),
-        Space(Grid((1, 9), periodic=(False, True)), 3, names=("u", "a", "b"), parameters=2),
+        Space(Grid((1, 9), periodic=(False, True)), 1, names=("u", "a", "b"), parameters=2),
     ],
     ids=str,
 )
@@ -83,15 +82,15 @@ def test_a_space_comes_back_from_plain_values(space):
     assert Space.from_dict(json.loads(json.dumps(space.as_dict()))) == space
 
 
-@pytest.mark.parametrize(("channels", "parameters"), [(0, 0), (1, 2), (2, -1)])
+@pytest.mark.parametrize(("channels", "parameters"), [(0, 0), (-1, 2), (2, -1)])
 def test_a_space_has_channels(channels, parameters):
-    with pytest.raises(TwoscaleError, match=f"at least one channel, got {channels} with"):
+    with pytest.raises(TwoscaleError, match="at least one channel"):
         Space(Grid((8, 8)), channels, parameters=parameters)
 
 
 @pytest.mark.parametrize("names", [("u",), ("u", "u"), ("u", "v", "w")])
 def test_names_are_as_many_and_different(names):
-    with pytest.raises(TwoscaleError, match="2 channels need as many different names, got"):
+    with pytest.raises(TwoscaleError, match="2 channels need as many"):
         Space(Grid((8, 8)), 2, names=names)
 
 

@@ -14,6 +14,7 @@ from twoscale.explore.parts import describe_operator
 from twoscale.explore.server import field_parts
 from twoscale.explore.tensors import ArrayPacker, unpacked
 from twoscale.explore.trust import describe_trust
+from twoscale.fields.source import Batch
 from twoscale.trust import certify
 
 NUMERIC = SCRIPTS[: SCRIPTS.index("worker.js") + 1]
@@ -109,7 +110,7 @@ def described(surrogate, fields):
     space = surrogate.input_space_
     return {
         "model": describe_operator(surrogate.operator_, ArrayPacker()),
-        "shape": [space.field_channels, *space.grid.shape],
+        "shape": [space.channels, *space.grid.shape],
         "input": ArrayPacker()(fields),
     }
 
@@ -130,7 +131,8 @@ def test_the_page_predicts_what_the_surrogate_predicts(tab, case):
     fields = torch.cat([x[0], planes])
     parts = tab.evaluate(PREDICT, described(surrogate, fields) | {"most": None})
     assert relative(np.sum(parts, axis=0), wanted) <= 1e-5
-    for found, part in zip(parts, field_parts(surrogate, fields[None]), strict=True):
+    own = field_parts(surrogate, Batch(x[:1], scalars[:1]))
+    for found, part in zip(parts, own, strict=True):
         assert relative(found, part[0]) <= 2e-5
 
 
@@ -138,7 +140,7 @@ def test_few_modes_and_half_precision(tab):
     surrogate, x, _ = make(*P26, "two-scale", predictor="affine", few_features=False)
     content = described(surrogate, x[0])
     found = tab.evaluate(PREDICT, content | {"most": 2})
-    wanted = field_parts(surrogate, x[:1], modes=2)
+    wanted = field_parts(surrogate, Batch.of(x[:1]), modes=2)
     assert all(relative(one, other[0]) <= 1e-5 for one, other in zip(found, wanted, strict=True))
     whole = tab.evaluate(PREDICT, content | {"most": None})
     small = ArrayPacker(small=True)

@@ -15,6 +15,7 @@ import twoscale.explore.server as server_module
 from tests.explore.conftest import wait_for
 from twoscale.explore.server import PageService, field_parts
 from twoscale.explore.tensors import ArrayPacker, unpacked
+from twoscale.fields.source import Batch
 from twoscale.serve.server import HttpServer
 
 
@@ -59,10 +60,10 @@ def test_it_predicts_solves_and_assesses(server, written, place, side):
 
 def test_parts_add_up(written):
     surrogate = next(iter(written.runs.values())).surrogate
-    x = torch.from_numpy(field(24))[None]
+    x = Batch.of(torch.from_numpy(field(24))[None])
     parts = field_parts(surrogate, x)
     assert len(parts) == 2
-    assert torch.allclose(sum(parts), surrogate.predict_fields(x), rtol=1e-4, atol=1e-7)
+    assert torch.allclose(sum(parts), surrogate.predict_batch(x), rtol=1e-4, atol=1e-7)
 
 
 GOOD = {"run": 0, "input": ArrayPacker()(field(24))}

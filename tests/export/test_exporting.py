@@ -207,7 +207,9 @@ def test_a_graph_with_another_shape_is_not_written(surrogate, tmp_path, monkeypa
 
 def test_what_cannot_be_traced_is_refused_in_one_sentence(surrogate, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        type(surrogate.operator_), "forward", lambda self, fields: fields[: int(fields.sum())]
+        type(surrogate.operator_),
+        "forward",
+        lambda self, fields, scalars: fields[: int(fields.sum())],
     )
     with pytest.raises(TwoscaleError, match=r"cannot be traced .* torch operations only"):
         surrogate.export(tmp_path / "model.pt2")
@@ -218,12 +220,13 @@ def test_what_cannot_be_traced_is_refused_in_one_sentence(surrogate, tmp_path, m
 
 
 def test_checked_inputs_look_like_training_inputs(surrogate, data):
-    found = sample_inputs(surrogate.operator_).numpy()
-    assert found.shape == (8, 3, 8, 9)
+    batch = sample_inputs(surrogate.operator_)
+    assert batch.parameters.shape == (8, 1)
+    found = batch.fields.numpy()
+    assert found.shape == (8, 2, 8, 9)
     for channel in range(2):
         ratio = found[:, channel].std() / data.inputs[:, channel].std()
         assert 0.5 < ratio < 2
-    assert (found[:, 2] == found[:, 2, :1, :1]).all()  # a parameter
 
 
 def test_an_export_leaves_the_surrogate_as_it_was(surrogate, data, tmp_path):

@@ -63,7 +63,7 @@ def test_every_kind_gives_the_same_samples(kind, tmp_path):
     samples = as_samples(KINDS[kind](tmp_path), "input")
     assert samples.rank == 3
     assert samples.space == Space(Grid((4, 6)))
-    np.testing.assert_array_equal(samples.tensor()[:, 0].numpy(), VALUES.astype(np.float32))
+    np.testing.assert_array_equal(samples.batch().fields[:, 0].numpy(), VALUES.astype(np.float32))
 
 
 @pytest.mark.parametrize("kind", STORED)
@@ -77,7 +77,7 @@ def test_what_is_too_large_for_the_memory_stays_on_disk(kind, tmp_path, monkeypa
     assert not in_memory(samples.fields)
     assert [len(chunk) for chunk in samples.fields.chunks()] == [1, 1, 1]
     expected = VALUES[[0, 3, 4]].astype(np.float32)
-    np.testing.assert_array_equal(samples.tensor()[:, 0].numpy(), expected)
+    np.testing.assert_array_equal(samples.batch().fields[:, 0].numpy(), expected)
     assert {chunk.device.type for chunk in samples.to(torch.device("meta")).fields.chunks()} == {
         "meta"
     }
@@ -90,7 +90,7 @@ def test_a_bad_value_on_disk_is_found_when_it_is_read(tmp_path, monkeypatch):
     array = zarr.create_array(str(tmp_path / "x.zarr"), data=bad)
     samples = as_samples(array, "input")
     with pytest.raises(TwoscaleError, match="the input fields contain NaN or infinite values"):
-        samples.tensor()
+        samples.batch()
 
 
 @pytest.mark.parametrize(

@@ -29,5 +29,5 @@ def test_batches_hold_the_same_samples(first, second, lengths):
     outputs = inputs.expand(10, 2, 3, 3)
     batches = list(field_pairs(Source(inputs, first), Source(outputs, second)).chunks())
     assert [len(one) for one, _ in batches] == lengths
-    assert all(torch.equal(one[:, 0, 0, 0], other[:, 1, 2, 2]) for one, other in batches)
-    assert torch.equal(torch.cat([one for one, _ in batches]), inputs)
+    assert all(torch.equal(one.fields[:, 0, 0, 0], other[:, 1, 2, 2]) for one, other in batches)
+    assert torch.equal(torch.cat([one.fields for one, _ in batches]), inputs)

@@ -14,6 +14,7 @@ from twoscale.fields.samples import (
     users_rank,
     with_parameters,
 )
+from twoscale.fields.source import Batch
 
 RANKS = {
     2: ((5, 9), (5, 1, 1, 9)),
@@ -36,7 +37,7 @@ def test_fields_have_four_axes_inside_and_their_own_outside(rank, kind):
     shape, inside = RANKS[rank]
     array = numbers(shape)
     samples = as_samples(kind(array), "input")
-    values = samples.tensor()
+    values = samples.batch().fields
     assert values.shape == inside
     assert values.dtype == torch.float32
     assert (len(samples), samples.rank) == (5, rank)
@@ -47,7 +48,7 @@ def test_fields_have_four_axes_inside_and_their_own_outside(rank, kind):
 def test_one_channel_stays_a_channel():
     samples = as_samples(numbers((5, 1, 8, 9)), "input")
     assert samples.rank == 4
-    assert users_rank(samples.tensor(), 4).shape == (5, 1, 8, 9)
+    assert users_rank(samples.batch().fields, 4).shape == (5, 1, 8, 9)
 
 
 def test_wraps_and_names_are_part_of_the_space():
@@ -81,18 +82,18 @@ def test_samples_stay_what_they_are():
 def test_any_real_numbers_become_float32_and_stay_unchanged(dtype):
     array = (10 * numbers((5, 8, 9))).astype(dtype)
     kept = array.copy()
-    assert as_samples(array, "input").tensor().dtype == torch.float32
-    assert as_samples(torch.from_numpy(array), "input").tensor().dtype == torch.float32
+    assert as_samples(array, "input").batch().fields.dtype == torch.float32
+    assert as_samples(torch.from_numpy(array), "input").batch().fields.dtype == torch.float32
     np.testing.assert_array_equal(array, kept)
 
 
 def test_arrays_in_any_order_of_memory():
     array = numbers((5, 8, 9), np.float32)
     for view in (array[::-1], array.transpose(0, 2, 1), np.asfortranarray(array)):
-        found = as_samples(view, "input").tensor()[:, 0].numpy()
+        found = as_samples(view, "input").batch().fields[:, 0].numpy()
         np.testing.assert_array_equal(found, view)
     array.flags.writeable = False
-    as_samples(array, "input").tensor().add_(1.0)  # a copy
+    as_samples(array, "input").batch().fields.add_(1.0)  # a copy
 
 
 def test_samples_go_to_a_device_whole_or_in_chunks():
@@ -164,13 +165,13 @@ def test_large_values_are_finite_even_if_their_sum_is_not():
 @pytest.mark.parametrize("outputs", [(3, 1, 8, 9), (3, 2, 5, 5)])
 def test_predictions_are_checked_with_their_inputs(outputs):
     inputs, predicted = torch.ones(3, 1, 8, 9), torch.ones(outputs)
-    check_prediction(inputs, predicted)
+    check_prediction(Batch.of(inputs), predicted)
     predicted[1, 0, 2, 2] = torch.nan
     with pytest.raises(TwoscaleError, match=r"the predicted fields .* far from those of the train"):
-        check_prediction(inputs, predicted)
+        check_prediction(Batch.of(inputs), predicted)
     inputs[0, 0, 0, 0] = torch.inf
     with pytest.raises(TwoscaleError, match="the input fields contain NaN"):
-        check_prediction(inputs, predicted)
+        check_prediction(Batch.of(inputs), predicted)
 
 
 # Parameters
@@ -199,23 +200,22 @@ def test_other_parameters_are_refused(wrong, message):
         as_parameters(wrong)
 
 
-def test_parameters_beside_fields_are_the_last_channels():
+def test_parameters_are_beside_fields():
     samples = as_samples(numbers((5, 8, 9)), "input", periodic=(True, True), names=["u"])
     wider = with_parameters(samples, as_parameters(numbers((5, 2))))
     names = ("u", "parameter 0", "parameter 1")
-    assert wider.space == Space(Grid((8, 9), periodic=(True, True)), 3, names=names, parameters=2)
+    assert wider.space == Space(Grid((8, 9), periodic=(True, True)), 1, names=names, parameters=2)
     assert wider.rank == 3
-    values = wider.tensor()
-    assert values.shape == (5, 3, 8, 9)
-    assert torch.equal(values[:, 1:], values[:, 1:, :1, :1].expand(-1, -1, 8, 9))
+    batch = wider.batch()
+    assert (batch.fields.shape, batch.parameters.shape) == ((5, 1, 8, 9), (5, 2))
     unnamed = with_parameters(as_samples(numbers((5, 8, 9)), "input"), torch.zeros(5, 2))
     assert unnamed.space.names is None
 
 
-def test_parameters_alone_are_fields_of_one_node():
+def test_parameters_alone_have_no_fields():
     alone = with_parameters(None, as_parameters(numbers((5, 3))))
-    assert alone.space == Space(Grid((1, 1)), 3, parameters=3)
-    assert (alone.rank, alone.tensor().shape) == (0, (5, 3, 1, 1))
+    assert alone.space == Space(Grid((1, 1)), 0, parameters=3)
+    assert (alone.rank, alone.batch().fields.shape) == (0, (5, 0, 1, 1))
 
 
 def test_every_field_has_its_parameters():

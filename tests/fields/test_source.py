@@ -4,14 +4,13 @@ import torch
 from tests.representation.contract import Chunks
 from tests.sources import ChunkSource
 from twoscale.domain.symmetries import SQUARE, SYMMETRIES, symmetry_group
-from twoscale.errors import TwoscaleError
 from twoscale.fields import source as source_module
 from twoscale.fields.source import (
     ArraySource,
+    BatchSource,
     ImageSource,
     MappedSource,
     SentSource,
-    WithParameters,
     as_source,
     chunk_length,
     fields_at,
@@ -154,20 +153,16 @@ def parameters(generator):
     return torch.randn(11, 3, generator=generator, dtype=torch.float64)
 
 
-def test_parameters_are_constant_channels_after_the_fields(fields, parts, parameters):
-    source = WithParameters(parts, parameters)
-    assert source.shape == (11, 5, 8, 9)
+def test_batches_have_the_parameters_of_their_fields(fields, parts, parameters):
+    source = BatchSource(parts, parameters)
     for _ in range(2):
-        chunks = list(source.chunks())
-        assert [len(chunk) for chunk in chunks] == [5, 1, 5]
-        whole = torch.cat(chunks)
-        assert whole.dtype == fields.dtype
-        assert torch.equal(whole[:, :2], fields)
-        scalars = parameters.float()[:, :, None, None].expand(-1, -1, 8, 9)
-        assert torch.equal(whole[:, 2:], scalars)
+        batches = list(source.chunks())
+        assert [len(batch) for batch in batches] == [5, 1, 5]
+        assert torch.equal(torch.cat([batch.fields for batch in batches]), fields)
+        assert torch.equal(torch.cat([batch.parameters for batch in batches]), parameters)
 
 
-def test_windows_have_the_chunks_of_whole_fields(fields, parts, parameters):
+def test_windows_have_the_chunks_of_whole_fields(fields, parts):
     rows, columns = slice(2, 5), slice(0, 9)
     for source in (parts, ArraySource(fields), map_fields(parts, torch.square)):
         window = windowed(source, (rows, columns))
@@ -175,35 +170,11 @@ def test_windows_have_the_chunks_of_whole_fields(fields, parts, parameters):
         for part, whole in zip(window.chunks(), source.chunks(), strict=True):
             assert torch.equal(part, whole[:, :, 2:5])
         assert windowed(source, (slice(None), columns)) is source
-    whole = WithParameters(parts, parameters)
-    assert torch.equal(gather(windowed(whole, (rows, columns))), gather(whole)[:, :, 2:5])
 
 
-def test_parameters_follow_their_fields_to_a_device(parts, parameters):
-    there = WithParameters(parts, parameters).to(torch.device("meta"))
-    assert there.parameters.device.type == "meta"
-    assert {chunk.device.type for chunk in there.chunks()} == {"meta"}
-    sent = SentSource(WithParameters(parts, parameters), torch.device("meta"))
-    assert sent.shape == (11, 5, 8, 9)
-    assert {chunk.device.type for chunk in sent.chunks()} == {"meta"}
-
-
-def test_parameters_are_those_of_all_samples(parts):
-    for wrong in (torch.zeros(10, 3), torch.zeros(11), torch.zeros(11, 3, 1)):
-        with pytest.raises(TwoscaleError, match=r"of 11 samples have shape .* got"):
-            WithParameters(parts, wrong)
-
-
-def test_parameters_alone_are_fields_on_one_node(parameters):
-    source = ArraySource(parameters[:, :, None, None])
-    assert source.shape == (11, 3, 1, 1)
-    assert [len(chunk) for chunk in source.chunks()] == [11]
-
-
-def test_arrays_with_parameters_are_still_in_memory(fields, parts, parameters):
+def test_arrays_are_in_memory(fields, parts):
     assert in_memory(ArraySource(fields))
-    assert in_memory(WithParameters(ArraySource(fields), parameters))
-    assert not in_memory(WithParameters(parts, parameters))
+    assert not in_memory(parts)
     assert not in_memory(MappedSource(ArraySource(fields), _coarse))
 
 

@@ -54,7 +54,7 @@ def make_objective(decoder, names, space, *, batch=None):
     objective = FieldObjective(terms, decoder)
     objective.weights = {name: 0.3 + k for k, name in enumerate(names)}
     objective.set_share(0.7)
-    operator = SimpleNamespace(inputs=SimpleNamespace(encode=lambda fields: fields.flatten(1)))
+    operator = SimpleNamespace(encode=lambda fields: fields.flatten(1))
     fields = field_pairs(Source(batch.inputs, 5), Source(batch.truth, 4))
     return objective, objective.pairs(operator, fields, FitOptions())
 

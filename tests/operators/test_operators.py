@@ -95,7 +95,7 @@ def test_a_latent_operator_encodes_predicts_and_decodes(fitted, poisson16):
 def test_encoded_pairs_are_the_codes_of_both_sides(fitted, pairs):
     operator, _ = fitted["two-scale"]
     codes = operator.encode_pairs(pairs[1])
-    x, u = pairs[1].inputs.tensor(), pairs[1].outputs.tensor()
+    x, u = pairs[1].inputs.batch().fields, pairs[1].outputs.batch().fields
     torch.testing.assert_close(codes.inputs, operator.inputs.encode(x))
     torch.testing.assert_close(codes.targets, operator.outputs.encode(u))
 

@@ -41,7 +41,7 @@ def test_every_latent_method_takes_every_predictor(method, predictor, pairs, poi
 def test_the_field_objective_learns_the_nearest_codes(predictor, pairs):
     operator = build("two-scale", predictor=predictor, objective="field")
     fit_on(operator, *pairs)
-    fields = pairs[1].outputs.tensor()
+    fields = pairs[1].outputs.batch().fields
     expected = NearestCodes(operator.outputs)(fields)
     assert torch.equal(operator.encode_pairs(pairs[1]).targets, expected)
 
@@ -108,7 +108,7 @@ def test_symmetries_multiply_the_training_codes(pairs):
     operator = fit_on(build("local", symmetries="square", predictor="affine"), *pairs)
     codes = operator.encode_pairs(pairs[0], SQUARE)
     assert codes.inputs.shape[0] == codes.targets.shape[0] == 8 * 120
-    x = pairs[0].inputs.tensor()
+    x = pairs[0].inputs.batch().fields
     for place, symmetry in enumerate(SQUARE):
         part = codes.inputs[120 * place : 120 * (place + 1)]
         torch.testing.assert_close(part, operator.inputs.encode(symmetry(x)))
@@ -116,7 +116,7 @@ def test_symmetries_multiply_the_training_codes(pairs):
 
 def test_representations_are_fitted_on_all_images(pairs):
     operator = fit_on(build("local", symmetries="square", predictor="affine"), *pairs)
-    fields = pairs[0].outputs.tensor()
+    fields = pairs[0].outputs.batch().fields
     images = torch.cat([symmetry(fields) for symmetry in SQUARE])
     expected = build("local").outputs.fit(images, seed=1)
     got = operator.outputs

@@ -25,8 +25,8 @@ def test_errors_are_those_of_the_samples(case):
     surrogate, test, numbers = case
     inputs, outputs = test.inputs, test.outputs
     found = measure_samples(surrogate, test, numbers)
-    truth = outputs.tensor().double()
-    error = surrogate.predict_fields(inputs.tensor()).double() - truth
+    truth = outputs.batch().fields.double()
+    error = surrogate.predict_batch(inputs.batch()).double() - truth
     expected = error.flatten(1).norm(dim=1) / truth.flatten(1).norm(dim=1)
     np.testing.assert_allclose(found.errors, expected, rtol=1e-6)
     np.testing.assert_allclose(found.channel_errors[:, 0], expected, rtol=1e-6)
@@ -68,7 +68,9 @@ def test_lines_inside_of_patches_are_all_others(case):
     found = measure_samples(*case)
     assert set(found.jumps) == {"seams", "inside"}
     assert found.seam_ratio > 1, "plain patches have seams"
-    whole = make("global", predictor="affine").fit(*case[1].tensors())
+    whole = make("global", predictor="affine").fit(
+        case[1].inputs.batch().fields, case[1].tensors()[1]
+    )
     assert measure_samples(whole, *case[1:]).seams is None
 
 
@@ -85,7 +87,7 @@ def test_outliers_are_few_and_far(case):
 def test_samples_of_zeros_have_no_error_and_are_not_shown(case):
     surrogate, test, numbers = case
     inputs, outputs = test.inputs, test.outputs
-    truth = outputs.tensor().clone()
+    truth = outputs.batch().fields.clone()
     truth[4] = 0
     found = measure_samples(surrogate, Pairs(inputs, as_samples(truth, "output")), numbers)
     assert len(found.finite) == 49

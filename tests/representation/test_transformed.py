@@ -6,7 +6,7 @@ from twoscale import Affine, Encoder, GlobalPCA, Surrogate, TwoscaleError, Whole
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
 from twoscale.parts import build, describe
-from twoscale.representation import Representation, Transformed, beside_parameters
+from twoscale.representation import ParameterScale, Representation, Transformed
 from twoscale.representation.transformed import TRANSFORMS, worthwhile
 
 SPACE = Space(Grid((8, 8)), 2, names=("k", "f"))
@@ -79,18 +79,18 @@ def test_transforms_that_do_not_fit(fields):
         Surrogate(outputs=Transformed("log", GlobalPCA(5)))
 
 
-def test_parameters_are_transformed_before_they_are_scaled(fields, generator):
-    scalars = torch.randn(40, 1, 1, 1, generator=generator).exp()
-    wide = torch.cat([fields, scalars.expand(-1, -1, 8, 8)], 1)
-    space = Space(Grid((8, 8)), 3, parameters=1)
-    made = beside_parameters(Transformed("log", GlobalPCA(5)), space).fit(wide, space=space)
-    logs = scalars.log().flatten()
+def test_parameters_are_transformed_before_they_are_scaled(generator):
+    scalars = torch.randn(40, 1, generator=generator).exp()
+    kinds = Transformed("log", GlobalPCA(5)).parameter_kinds(scalars, 2)
+    assert kinds == ("log",)
+    scale = ParameterScale(("k",)).fit(scalars, kinds)
+    logs = scalars.log()
     expected = (logs - logs.mean()) / logs.std(unbiased=False)
-    torch.testing.assert_close(made.encode(wide)[:, -1], expected, rtol=1e-4, atol=1e-5)
-    one = beside_parameters(Transformed(("log", "none"), GlobalPCA(5)), space).fit(
-        wide, space=space
-    )
-    assert one.kinds == ("log", "none", "none")
+    torch.testing.assert_close(scale(scalars), expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(scale.undo(scale(scalars)), scalars)
+    assert Transformed(("log", "none"), GlobalPCA(5)).parameter_kinds(scalars, 2) == ("none",)
+    with pytest.raises(TwoscaleError, match="'k' has the value -1"):
+        scale.check_values(-torch.ones(1, 1))
 
 
 def test_positive_values_of_different_size_are_worth_a_logarithm(fields):

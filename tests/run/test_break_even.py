@@ -47,7 +47,7 @@ def test_times_of_the_run_and_the_solver_are_compared(case):
     assert found["fit_seconds"] == 60.0
     assert 0 < found["prediction_seconds"] < 0.05
     inputs, truth = test.tensors()
-    away = known.predict_fields(inputs) - truth
+    away = known.predict_batch(inputs) - truth
     errors = away.flatten(1).norm(dim=1) / truth.flatten(1).norm(dim=1)
     assert found["error"] == pytest.approx(float(torch.median(errors)), rel=1e-5)
 

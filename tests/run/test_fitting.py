@@ -44,7 +44,7 @@ def test_a_run_is_the_fit_of_its_training_split(dataset, tmp_path):
     alone = Surrogate("local", device="cpu", seed=2, problem="poisson", **SETTINGS)
     data = split_pairs(dataset, request.split(dataset, None, alone), stored=False)
     alone.fit(data.training.inputs, data.training.outputs, validation=data.validation)
-    new = data.test.inputs.tensor()[:, 0].numpy()
+    new = data.test.inputs.batch().fields[:, 0].numpy()
     np.testing.assert_array_equal(run.surrogate.predict(new), alone.predict(new))
     opened = Run.open(run.path, device="cpu")
     assert opened.config["hash"] == run.config["hash"]

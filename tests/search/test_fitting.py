@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from twoscale import Surrogate, TwoscaleError, fit_auto
-from twoscale.fields.source import ArraySource, MappedSource
+from twoscale.fields.source import ArraySource, FirstFields, MappedSource
 from twoscale.files import to_json
 from twoscale.predictors import Kernel
 from twoscale.search.auto import refused_symmetries
-from twoscale.search.fitting import FieldFitter, FirstFields
+from twoscale.search.fitting import FieldFitter
 from twoscale.search.trials import HEADINGS, table_rows
 from twoscale.surrogate.inputs import InputReader
 

@@ -59,10 +59,10 @@ def test_a_function_of_the_input_is_tried_before_other_predictors():
 
 
 def test_parameters_alone_are_seen_as_a_whole():
-    space = SearchSpace(Space(Grid((1, 1)), 3, parameters=3), Space(Grid((16, 16))), 2000)
+    space = SearchSpace(Space(Grid((1, 1)), 0, parameters=3), Space(Grid((16, 16))), 2000)
     assert list(more_input(space, Candidate())) == []
     assert list(less_input(space, Candidate(predictor="kernel"))) == []
-    beside = SearchSpace(Space(Grid((16, 16)), 4, parameters=3), Space(Grid((16, 16))), 2000)
+    beside = SearchSpace(Space(Grid((16, 16)), 1, parameters=3), Space(Grid((16, 16))), 2000)
     assert len(list(more_input(beside, Candidate()))) == 1
 
 

@@ -108,7 +108,7 @@ def test_settings_no_candidate_has(given, words):
 
 
 def test_a_filter_is_for_fields_on_one_grid_only():
-    field, parameters = Space(Grid((16, 16))), Space(Grid((1, 1)), 2, parameters=2)
+    field, parameters = Space(Grid((16, 16))), Space(Grid((1, 1)), 0, parameters=2)
     assert space_of((16, 16), 100).takes("filter", FIRST_CHAIN)
     for inputs in (Space(Grid((16, 8))), parameters):
         space = SearchSpace(inputs, field, 100)

@@ -63,16 +63,16 @@ class Gate:
     """Predictions that wait for `go`; `sizes` are those of the batches so far."""
 
     def __init__(self, surrogate: Surrogate, monkeypatch: pytest.MonkeyPatch) -> None:
-        usual, self.sizes = surrogate.predict_fields, []
+        usual, self.sizes = surrogate.predict_batch, []
         self.started, self.go = Event(), Event()
 
-        def predict_fields(fields):
+        def predict_batch(fields):
             self.sizes.append(len(fields))
             self.started.set()
             assert self.go.wait(WAIT)
             return usual(fields)
 
-        monkeypatch.setattr(surrogate, "predict_fields", predict_fields)
+        monkeypatch.setattr(surrogate, "predict_batch", predict_batch)
 
 
 @pytest.fixture

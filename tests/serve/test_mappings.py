@@ -71,19 +71,21 @@ def test_wrong_points(points):
 
 
 def test_node_values_come_row_by_row():
-    mapping = InputMap(Space(GRID, 3, parameters=1))
+    mapping = InputMap(Space(GRID, 2, parameters=1))
     assert mapping.sizes == [2 * GRID.nodes, 1]
     vector = torch.arange(2.0 * GRID.nodes)[None]
-    fields = mapping([vector, torch.tensor([[7.0]])])
-    assert fields.shape == (1, 3, *GRID.shape)
-    assert fields[0, 1, 0, 1] == GRID.nodes + 1
-    assert bool((fields[0, 2] == 7).all())
+    batch = mapping([vector, torch.tensor([[7.0]])])
+    assert batch.fields.shape == (1, 2, *GRID.shape)
+    assert batch.fields[0, 1, 0, 1] == GRID.nodes + 1
+    assert batch.parameters.tolist() == [[7.0]]
 
 
 def test_parameters_alone_are_one_vector():
-    mapping = InputMap(Space(Grid((1, 1)), 2, parameters=2))
+    mapping = InputMap(Space(Grid((1, 1)), 0, parameters=2))
     assert mapping.sizes == [2]
-    assert mapping([torch.tensor([[1.0, 2.0]])]).shape == (1, 2, 1, 1)
+    batch = mapping([torch.tensor([[1.0, 2.0]])])
+    assert batch.fields.shape == (1, 0, 1, 1)
+    assert batch.parameters.tolist() == [[1.0, 2.0]]
     assert mapping.meaning == "2 parameters"
 
 
@@ -91,7 +93,7 @@ def test_coefficients_sum_modes():
     mapping = KarhunenLoeve(SPACE, Poisson(), 5)
     weights = torch.randn(2, 5, dtype=torch.float64)
     expected = torch.tensordot(weights, Poisson().level_modes(GRID, 5), 1)
-    torch.testing.assert_close(mapping([weights])[:, 0], expected)
+    torch.testing.assert_close(mapping([weights]).fields[:, 0], expected)
     assert mapping.differentiable
 
 
@@ -99,10 +101,10 @@ def test_a_jump_has_no_derivatives_and_a_step_has():
     jump, smooth = (KarhunenLoeve(SPACE, Darcy(), 5, width=width) for width in (0.0, 0.2))
     assert (jump.differentiable, smooth.differentiable) == (False, True)
     weights = torch.randn(1, 5, dtype=torch.float64)
-    assert set(jump([weights]).flatten().tolist()) <= {4.0, 12.0}
+    assert set(jump([weights]).fields.flatten().tolist()) <= {4.0, 12.0}
     level = torch.tensordot(weights, smooth.modes, 1)
     expected = 4 + 8 / (1 + torch.exp(-level / (0.2 * smooth.deviation)))
-    torch.testing.assert_close(smooth([weights])[:, 0], expected)
+    torch.testing.assert_close(smooth([weights]).fields[:, 0], expected)
 
 
 @pytest.mark.parametrize(

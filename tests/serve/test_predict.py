@@ -291,7 +291,7 @@ def test_an_error_of_ours_is_logged_and_told(surrogate, inputs, monkeypatch, cap
         raise RuntimeError("secret")
 
     with Server([ServedModel(surrogate)], port=0, limits=SHORT) as server:
-        monkeypatch.setattr(surrogate, "predict_fields", broken)
+        monkeypatch.setattr(surrogate, "predict_batch", broken)
         answer = post(server, npy(inputs), NPY)
         refused(answer, 500, "unexpected RuntimeError")
         assert "secret" not in answer.text

@@ -7,6 +7,7 @@ import torch
 import umbridge
 
 from tests.serve.conftest import WAIT
+from twoscale.fields.source import Batch
 from twoscale.serve.mappings import Points, lattice
 
 RNG = np.random.default_rng(0)
@@ -65,7 +66,7 @@ def test_coefficients_and_points_are_what_predict_gives(several, surrogate, mode
     field = np.tensordot(WEIGHTS, service.input_map.modes, 1)
     predicted = surrogate.predict(field.astype(np.float32))
     points = Points.on(surrogate.output_space_.grid, lattice(3, 4))
-    expected = points(service.surrogate.predict_fields(_batch(field)))[0]
+    expected = points(service.surrogate.predict_batch(Batch.of(_batch(field))))[0]
     np.testing.assert_allclose(model([WEIGHTS])[0], expected, rtol=1e-4, atol=1e-7)
     middle = model([WEIGHTS], {"points": [[5 / 15, 9 / 15]]})
     np.testing.assert_allclose(middle[0], [predicted[5, 9]], rtol=1e-4, atol=1e-7)

@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from twoscale.errors import TwoscaleWarning
 from twoscale.methods.recipes import assemble, resolve
 from twoscale.networks import count_parameters
 from twoscale.surrogate.evaluation import evaluate_operator, warn_of_failure
+from twoscale.surrogate.prediction import called
 
 COMMON = Grid.square(16).partition((4, 4))
 SEAM_KEYS = {
@@ -41,7 +43,9 @@ def evaluate(operator, fields, *, predict=None, lengths=(50,), **options):
     pairs = field_pairs(Chunks(x, lengths), Chunks(u, lengths))
     with torch.no_grad():
         options = {"problem": None, "names": ("0",)} | options
-        return evaluate_operator(operator, predict or operator, pairs, common=COMMON, **options)
+        return evaluate_operator(
+            operator, predict or partial(called, operator), pairs, common=COMMON, **options
+        )
 
 
 def test_the_metrics_by_their_formulas(overlap, held_out):
@@ -99,7 +103,7 @@ def test_the_truth_is_a_perfect_prediction(overlap, held_out):
     answers = {x[k].numpy().tobytes(): u[k] for k in range(len(x))}
 
     def predict(inputs):
-        return torch.stack([answers[field.numpy().tobytes()] for field in inputs])
+        return torch.stack([answers[field.numpy().tobytes()] for field in inputs.fields])
 
     metrics = evaluate(overlap, held_out, predict=predict, problem=Poisson())
     for name in ("mre", "mse", "mae", "spectral_error", "value_trace_error"):
@@ -133,7 +137,9 @@ def test_errors_of_one_and_more_are_told(recwarn):
 @torch.no_grad()
 def test_relative_errors_of_zero_fields_are_none(overlap):
     zeros = field_pairs(Chunks(torch.ones(5, 1, 16, 16)), Chunks(torch.zeros(5, 1, 16, 16)))
-    metrics = evaluate_operator(overlap, overlap, zeros, common=COMMON, problem=None, names=("0",))
+    metrics = evaluate_operator(
+        overlap, partial(called, overlap), zeros, common=COMMON, problem=None, names=("0",)
+    )
     assert metrics["mre"] is None
     assert metrics["mae"] > 0
 

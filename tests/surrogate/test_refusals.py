@@ -9,6 +9,7 @@ from twoscale import METHODS, Surrogate
 from twoscale.errors import TwoscaleError, TwoscaleWarning
 from twoscale.fields import samples
 from twoscale.fields.samples import check_prediction
+from twoscale.fields.source import Batch
 
 any_method = pytest.mark.parametrize("method", METHODS)
 
@@ -246,10 +247,11 @@ def test_a_batch_holds_at_least_one_field(fitted, arrays, batch_size):
 @pytest.mark.parametrize(("name", "place"), [("input", 0), ("predicted", 1)])
 def test_one_product_finds_what_is_not_finite_on_either_side(monkeypatch, value, name, place):
     sides = torch.zeros(2, 7, 1, 4, 5)
-    check_prediction(*sides)
+    check_prediction(Batch.of(sides[0]), sides[1])
     sides[place, 6, 0, 3, 4] = value  # beside a zero on the other side
     for together in (2**31 - 1, 40):
         monkeypatch.setattr(samples, "_DOT_VALUES", together)
         with pytest.raises(TwoscaleError, match=f"the {name} fields contain NaN or infinite"):
-            check_prediction(*sides)
-    check_prediction(*torch.full((2, 7, 1, 4, 5), 1e30))
+            check_prediction(Batch.of(sides[0]), sides[1])
+    large = torch.full((7, 1, 4, 5), 1e30)
+    check_prediction(Batch.of(large), large)

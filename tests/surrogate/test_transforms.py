@@ -90,7 +90,7 @@ def test_streams_and_parameters(heat):
     with pytest.raises(TwoscaleError, match="channel '1' has the value -1, and its logarithm"):
         made.predict(k[:3], parameters=-np.ones((3, 1)))
     made.fit(None, u, parameters=p)
-    assert made.operator_.inputs.kinds == ("log",)
+    assert made.operator_.scalars.kinds == ("log",)
 
 
 def test_residuals_see_the_inputs_themselves(heat):

@@ -101,9 +101,9 @@ def test_the_least_of_some_repeats_after_a_first_call_counts(monkeypatch):
 
 def test_another_equation_or_no_error_leaves_the_full_solver():
     _, _, flow = pairs(NavierStokes(), 2)
-    assert compared_times(NavierStokes(), lambda fields: fields, flow).solver == FULL
+    assert compared_times(NavierStokes(), lambda inputs: inputs.fields, flow).solver == FULL
     _, _, test = pairs(Darcy(), 2)
-    found = compared_times(Darcy(), lambda fields: torch.full_like(fields, torch.nan), test)
+    found = compared_times(Darcy(), lambda inputs: torch.full_like(inputs.fields, torch.nan), test)
     assert found.solver == FULL
     assert math.isnan(found.error)
     assert found.solver_seconds > 0

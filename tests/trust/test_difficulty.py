@@ -4,6 +4,7 @@ import torch
 
 from tests.trust.test_certificate import Forced
 from twoscale import Darcy, Grid, Poisson, Surrogate
+from twoscale.fields.source import Batch
 from twoscale.trust.difficulty import RESIDUAL, Difficulty
 from twoscale.trust.input_range import InputRange
 
@@ -12,7 +13,7 @@ def scores(problem, inputs, predicted):
     """Return the residual scores of inputs (b, C, H, W) and predictions (b, 1, H, W)."""
     space = Surrogate("global", predictor="affine").fit(inputs, predicted).input_space_
     difficulty = Difficulty(None, problem, InputRange(space), [RESIDUAL])
-    return difficulty(inputs.float(), predicted)[:, 0]
+    return difficulty(Batch.of(inputs.float()), predicted)[:, 0]
 
 
 def relative(predicted, truth):

@@ -8,7 +8,8 @@ import torch
 
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
-from twoscale.fields.source import ArraySource
+from twoscale.fields.samples import Source
+from twoscale.fields.source import ArraySource, Batch
 from twoscale.problems import Darcy, Poisson
 from twoscale.problems.random_field import GaussianRandomField
 from twoscale.trust.input_range import InputRange
@@ -22,9 +23,10 @@ def drawn(problem, count, seed):
     return fields.float()[:, None]
 
 
-def range_of(fields, parameters=0):
-    space = Space(Grid(fields.shape[2:]), fields.shape[1], parameters=parameters)
-    return InputRange(space).fit(ArraySource(fields))
+def range_of(fields, scalars=None):
+    count = 0 if scalars is None else scalars.shape[1]
+    space = Space(Grid(fields.shape[2:]), fields.shape[1], parameters=count)
+    return InputRange(space).fit(Source(ArraySource(fields), space, parameters=scalars))
 
 
 @pytest.fixture(scope="module", params=[Poisson, Darcy])
@@ -34,7 +36,7 @@ def known(request):
 
 
 def share(known, fields):
-    return float(known(fields).outside.double().mean())
+    return float(known(Batch.of(fields)).outside.double().mean())
 
 
 def test_fresh_inputs_of_the_same_kind_are_known(known):
@@ -71,7 +73,7 @@ def test_reasons_name_the_channel_that_is_unusual():
     fields = torch.cat([drawn(Poisson(), 300, 0), 1e6 + drawn(Poisson(), 300, 1)], 1)
     known = range_of(fields)
     fields[0, 1] *= 1.001
-    familiarity = known(fields[:1])
+    familiarity = known(Batch.of(fields[:1]))
     assert bool(familiarity.outside.all())
     values = familiarity.by_name["values"]
     assert float(values[0, 0]) <= 1 < float(values[0, 1])
@@ -81,15 +83,13 @@ def test_reasons_name_the_channel_that_is_unusual():
 @pytest.mark.parametrize("channels", [0, 1])
 def test_a_parameter_is_looked_at_by_its_value(channels):
     generator = torch.Generator().manual_seed(0)
-    scalars = torch.rand(300, 1, 1, 1, generator=generator)
+    scalars = torch.rand(300, 1, generator=generator)
     side = SIDE if channels else 1
     fields = drawn(Poisson(), 300, 0)[:, :channels, :side, :side]
-    known = range_of(torch.cat([fields, scalars.expand(-1, -1, side, side)], 1), parameters=1)
-    low, high = (
-        torch.cat([fields, torch.full((300, 1, side, side), value)], 1) for value in (0.5, 3.0)
-    )
-    assert share(known, low) <= 0.05
-    assert share(known, high) == 1
+    known = range_of(fields, scalars)
+    low, high = (Batch(fields, torch.full((300, 1), value)) for value in (0.5, 3.0))
+    assert float(known(low).outside.double().mean()) <= 0.05
+    assert float(known(high).outside.double().mean()) == 1
 
 
 @pytest.mark.parametrize("shape", [(1, 20), (5, 7), (17, 3), (1, 1)])
@@ -97,7 +97,7 @@ def test_any_grid_has_a_range(shape):
     generator = torch.Generator().manual_seed(0)
     known = range_of(torch.randn(120, 1, *shape, generator=generator))
     assert share(known, torch.randn(200, 1, *shape, generator=generator)) <= 0.1
-    assert known(100 + torch.randn(5, 1, *shape, generator=generator)).outside.all()
+    assert known(Batch.of(100 + torch.randn(5, 1, *shape, generator=generator))).outside.all()
 
 
 # Faults that were found once
@@ -106,7 +106,7 @@ def test_any_grid_has_a_range(shape):
 @pytest.mark.parametrize("size", [1e3, 1e10, 1e18, 1e19, 1e25, 1e36, math.inf, math.nan])
 def test_inputs_of_any_size_are_outside_and_no_distance_is_nan(known, size):
     problem, range_ = known
-    familiarity = range_(size * drawn(problem, 20, 4))
+    familiarity = range_(Batch.of(size * drawn(problem, 20, 4)))
     assert bool(familiarity.outside.all())
     assert not familiarity.distances.isnan().any()
     assert not familiarity.by_name["missed"].isnan().any()
@@ -116,10 +116,10 @@ def test_inputs_of_any_size_are_outside_and_no_distance_is_nan(known, size):
 def test_constant_training_inputs_know_themselves_only(value):
     fields = torch.full((60, 1, SIDE, SIDE), value)
     known = range_of(fields)
-    assert not known(fields).unusual.isnan().any()
-    assert not known(fields).outside.any()
-    assert known(fields + 1e-2 * max(1.0, abs(value))).outside.all()
-    assert range_of(fields[:1])(fields[:1]).outside.tolist() == [False]
+    assert not known(Batch.of(fields)).unusual.isnan().any()
+    assert not known(Batch.of(fields)).outside.any()
+    assert known(Batch.of(fields + 1e-2 * max(1.0, abs(value)))).outside.all()
+    assert range_of(fields[:1])(Batch.of(fields[:1])).outside.tolist() == [False]
 
 
 @pytest.mark.parametrize("count", [600, 3000])

@@ -169,7 +169,7 @@ def _read(
     if inputs is not None and (inputs.suffix != ".npy" or asked != Reading()):
         return _read_arrays(space, run, inputs, scalars, asked)
     for what, array, needed in (
-        ("input fields", inputs, space.field_channels),
+        ("input fields", inputs, space.channels),
         ("--parameters", scalars, space.parameters),
     ):
         if (array is None) is bool(needed):
@@ -188,7 +188,7 @@ def _read_arrays(
     from twoscale.data.direct import dataset_inputs, file_inputs, is_stored
     from twoscale.run.folder import recorded_reading
 
-    reads_fields = space.field_channels > 0
+    reads_fields = space.channels > 0
     if is_stored(inputs):
         stored = dataset_inputs(open_data(inputs, asked), fields=reads_fields)
         own = stored.parameters if space.parameters else None

@@ -148,8 +148,8 @@ class Layout:
         if inputs.shape == outputs.shape and inputs.grid == outputs.grid and not inputs.parameters:
             return f"{outputs} fields"
         parts = []
-        if inputs.field_channels:
-            parts.append(f"{Space(inputs.grid, inputs.field_channels)} fields")
+        if inputs.channels:
+            parts.append(f"{Space(inputs.grid, inputs.channels)} fields")
         if inputs.parameters:
             parts.append(f"{inputs.parameters} parameter{'s' if inputs.parameters > 1 else ''}")
         return f"{' and '.join(parts)} to {outputs} fields"

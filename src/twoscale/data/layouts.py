@@ -44,7 +44,7 @@ class OpenedFields:
         return Layout(self.samples, self._side(inputs), self._side([self.stacks["output"]]))
 
     def _side(self, stacks: Sequence[FieldStack]) -> Side:
-        """Return what some stacks are together; parameters are the last channels."""
+        """Return what some stacks are together; parameters come last."""
         height, width = stacks[0].shape[2:]
         rows, columns = self.reading.periodic or (False, False)
         # An axis of one node has nothing to wrap.
@@ -54,7 +54,9 @@ class OpenedFields:
         parameters = scalars.channels if scalars in stacks and scalars is not None else 0
         names = [stack.names for stack in stacks]
         known = None if None in names else tuple(name for some in names for name in some or ())
-        return Side(Space(grid, channels, names=known, parameters=parameters), stacks[0].rank)
+        return Side(
+            Space(grid, channels - parameters, names=known, parameters=parameters), stacks[0].rank
+        )
 
 
 @contextmanager

@@ -32,7 +32,6 @@ from twoscale.fields.source import (
     ArraySource,
     FieldSource,
     Shape,
-    WithParameters,
     chunk_length,
     range_length,
     single_precision,
@@ -186,36 +185,33 @@ class Dataset:
         return UnreadableDataError(f"{text}; generate or import it again")
 
     def fields(self, side: str, indices: Indices, workers: Workers | None = None) -> FieldSource:
-        """Return some samples of a side as a source that reads fields from disk on each pass.
+        """Return the fields of some samples of a side, read from disk on each pass.
 
         Other `workers` than the threads of this process must see the same path.
         """
-        stored = self._has_fields(side)
-        fields = StoredFields(self, side, indices, workers=workers) if stored else None
-        return self._with_parameters(side, [fields], [indices])[0]
+        if not self._has_fields(side):
+            return self._no_fields(indices)
+        return StoredFields(self, side, indices, workers=workers)
 
     def load_fields(self, side: str, parts: Sequence[Indices]) -> list[FieldSource]:
-        """Return several sets of samples of a side as sources in memory, reading it once."""
+        """Return the fields of several sets of samples of a side in memory, reading it once."""
         if not self._has_fields(side):
-            return self._with_parameters(side, [None] * len(parts), parts)
-        fields = [ArraySource(loaded) for loaded in self.load_parts(side, parts)]
-        return self._with_parameters(side, fields, parts)
+            return [self._no_fields(indices) for indices in parts]
+        return [ArraySource(loaded) for loaded in self.load_parts(side, parts)]
+
+    def parameters(self, parts: Sequence[Indices]) -> list[Tensor] | list[None]:
+        """Return the parameters of several sets of samples, if there are any."""
+        if not self.input_space.parameters:
+            return [None] * len(parts)
+        return self.load_parts("parameters", parts)
+
+    def _no_fields(self, indices: Indices) -> FieldSource:
+        return ArraySource(torch.zeros(len(self.ascending(indices)), *self.input_space.shape))
 
     def _has_fields(self, side: str) -> bool:
         if side not in SIDES:
             raise TwoscaleError(f"the sides of a dataset are {' and '.join(SIDES)}, got '{side}'")
         return side in self._arrays
-
-    def _with_parameters(
-        self, side: str, fields: Sequence[FieldSource | None], parts: Sequence[Indices]
-    ) -> list[FieldSource]:
-        """Return sources of fields with the parameters of their samples as further channels."""
-        if side != "input" or not self.input_space.parameters:
-            return [one for one in fields if one is not None]
-        return [
-            ArraySource(scalars[:, :, None, None]) if one is None else WithParameters(one, scalars)
-            for one, scalars in zip(fields, self.load_parts("parameters", parts), strict=True)
-        ]
 
     def load(self, name: str, indices: Indices) -> Tensor:
         """Return some samples of an array in memory, in ascending order of index.
@@ -274,7 +270,7 @@ class Dataset:
         if name == "parameters":
             return (self.input_space.parameters,)
         space = self.output_space if name == "output" else self.input_space
-        return (space.field_channels, *space.grid.shape)
+        return (space.channels, *space.grid.shape)
 
     def ascending(self, indices: Indices) -> np.ndarray:
         """Return sample indices in ascending order, or say which of them are not there."""

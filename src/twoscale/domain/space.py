@@ -55,12 +55,12 @@ class Space:
     domain
         The nodes of every channel.
     channels
-        Number of channels, 1 by default, parameters included.
+        Number of channels, 1 by default; 0 of parameters alone.
     names
-        Names of the channels, one each and all different. None by default: they are then numbered.
+        Names of the channels, then of the parameters, all different. None by default: they are then
+        numbered.
     parameters
-        How many of the channels, the last ones, are scalars: the same number at every node. 0 by
-        default.
+        How many scalars each sample has beside its channels, 0 by default.
 
     Examples
     --------
@@ -79,16 +79,15 @@ class Space:
             raise TwoscaleError(f"channels and parameters are whole numbers, got {counts}")
         if self.names is not None and not all(isinstance(name, str) for name in self.names):
             raise TwoscaleError(f"names of channels are texts, got {list(self.names)}")
-        if not 0 <= self.parameters <= self.channels or self.channels < 1:
+        if min(counts) < 0 or not any(counts):
             raise TwoscaleError(
-                f"fields have at least one channel, got {self.channels} with "
-                f"{self.parameters} parameters among them"
+                f"fields have at least one channel, or parameters beside them, got {counts}"
             )
-        if self.names is not None and (
-            len(self.names) != self.channels or len(set(self.names)) != self.channels
-        ):
+        if self.names is not None and not len(self.names) == len(set(self.names)) == sum(counts):
+            beside = f" and {self.parameters} parameters" if self.parameters else ""
             raise TwoscaleError(
-                f"{self.channels} channels need as many different names, got {list(self.names)}"
+                f"{self.channels} channels{beside} need as many different names, got "
+                f"{list(self.names)}"
             )
 
     @property
@@ -109,23 +108,26 @@ class Space:
         return (1,) * len(self.domain.shape)
 
     @property
-    def field_channels(self) -> int:
-        """Return the number of channels that vary over the domain."""
-        return self.channels - self.parameters
+    def labels(self) -> tuple[str, ...]:
+        """Return the names of the channels and of the parameters, or their numbers from zero."""
+        return self.names or tuple(map(str, range(self.channels + self.parameters)))
 
     @property
     def channel_names(self) -> tuple[str, ...]:
-        """Return the channels' names, or their numbers from zero."""
-        return self.names or tuple(str(channel) for channel in range(self.channels))
+        return self.labels[: self.channels]
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return self.labels[self.channels :]
 
     @property
     def contents(self) -> str:
         """Return what samples are made of, in words.
 
-        >>> Space(Grid((12, 12)), 4, parameters=3).contents
+        >>> Space(Grid((12, 12)), 1, parameters=3).contents
         '12x12 fields and 3 parameters'
         """
-        count = self.field_channels
+        count = self.channels
         scalars = f"{self.parameters} parameter{'s' if self.parameters > 1 else ''}"
         fields = f"{count}x{self.domain} fields" if count > 1 else f"{self.domain} fields"
         if not count:
@@ -133,13 +135,13 @@ class Space:
         return f"{fields} and {scalars}" if self.parameters else fields
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the space as plain values, for `from_dict`."""
+        """Return the space as plain values, for `from_dict`; there, channels include parameters."""
         height, width = self.grid.shape
         return {
             "height": height,
             "width": width,
             "periodic": list(self.grid.periodic),
-            "channels": self.channels,
+            "channels": self.channels + self.parameters,
             "parameters": self.parameters,
             "names": None if self.names is None else list(self.names),
         }
@@ -149,10 +151,10 @@ class Space:
         names = stored["names"]
         return cls(
             Grid((stored["height"], stored["width"]), periodic=stored["periodic"]),
-            stored["channels"],
+            stored["channels"] - stored["parameters"],
             None if names is None else tuple(names),
             stored["parameters"],
         )
 
     def __str__(self) -> str:
-        return f"{self.channels}x{self.domain}" if self.channels > 1 else str(self.domain)
+        return f"{self.channels}x{self.domain}" if self.channels != 1 else str(self.domain)

@@ -108,7 +108,7 @@ def _stored(
     found = {}
     for place in places:
         sample = book.samples[place]
-        given = unpacked(sample["input"])[None] if surrogate.input_space_.field_channels else None
+        given = unpacked(sample["input"])[None] if surrogate.input_space_.channels else None
         scalars = [sample["parameters"]] if surrogate.input_space_.parameters else None
         predicted = surrogate.predict(given, parameters=scalars)
         found[str(place)] = pack(predicted.reshape(surrogate.output_space_.shape))

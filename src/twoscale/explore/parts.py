@@ -15,13 +15,13 @@ from twoscale.representation import (
     BubblePCA,
     Chain,
     GlobalPCA,
+    NoFields,
     PatchPCA,
     Representation,
     RestrictedPCA,
     SkeletonPCA,
     Transformed,
     WholeField,
-    WithParameters,
     known_stages,
 )
 from twoscale.representation.skeleton import Skeleton
@@ -42,11 +42,18 @@ def describe_operator(operator: FieldOperator, pack: ArrayPacker) -> Described:
         raise NotInPage(f"its predictor '{operator.predictor.name}' runs in Python only")
     if predictor["kind"] == "filter":
         ends = {"input": operator.inputs.affine, "output": operator.outputs}
-        units = {f"{name}_unit": pack(end.unit.flatten()) for name, end in ends.items()}
-        predictor |= units
+        units = {name: end.unit.flatten() for name, end in ends.items()}
+        if operator.scalars is not None:  # the page has parameters as they are
+            scale, mean = operator.scalars.scale, operator.scalars.mean
+            units["input"] = torch.cat([units["input"], scale])
+            means = operator.predictor.get_buffer("input_mean").clone()
+            count = operator.inputs.space.channels
+            means[count:] = mean[:, None, None] + scale[:, None, None] * means[count:]
+            predictor["input_mean"] = pack(means)
+        predictor |= {f"{name}_unit": pack(unit) for name, unit in units.items()}
     grid = operator.outputs.space.grid
     return {
-        "inputs": describe(operator.inputs, pack),
+        "inputs": describe_inputs(operator, pack),
         "predictor": predictor,
         "outputs": describe(operator.outputs, pack),
         "group": [
@@ -77,6 +84,22 @@ def stage_words(outputs: Representation) -> list[dict[str, str]]:
 # Representations
 
 
+def describe_inputs(operator: LatentOperator, pack: ArrayPacker) -> Described:
+    """Return what makes the code of inputs, with the parameters behind that of the fields."""
+    part, scalars = operator.inputs, operator.scalars
+    if scalars is None:
+        return describe(part, pack)
+    inside = None if isinstance(part, NoFields) else describe(part.affine, pack)
+    numbers = pack.attributes(scalars, "mean", "scale")
+    described = {"kind": "with-parameters", **numbers, "fields": inside}
+    kinds = (*(part.kinds if isinstance(part, Transformed) else ()), *scalars.kinds)
+    if not isinstance(part, Transformed | NoFields):
+        kinds = (*("none",) * part.space.channels, *kinds)
+    if set(kinds) == {"none"}:
+        return described
+    return {"kind": "transformed", "by": list(kinds), "fields": described}
+
+
 def describe(part: Representation, pack: ArrayPacker) -> Described:
     """Return a fitted representation as the page reads it."""
     if isinstance(part, Chain):
@@ -85,10 +108,6 @@ def describe(part: Representation, pack: ArrayPacker) -> Described:
     if isinstance(part, Transformed):
         described = describe(part.fields, pack)
         return {"kind": "transformed", "by": list(part.kinds), "fields": described}
-    if isinstance(part, WithParameters):
-        fields = None if part.fields is None else describe(part.fields, pack)
-        numbers = pack.attributes(part, "mean", "scale")
-        return {"kind": "with-parameters", **numbers, "fields": fields}
     if isinstance(part, WholeField):
         mean, std = part.scale.mean.flatten(), part.scale.std.flatten()
         shape = list(part.space.shape)

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from twoscale.domain.space import Space
 from twoscale.explore.tensors import ArrayPacker
-from twoscale.fields.source import first_fields
+from twoscale.fields.source import Batch, first_fields
 from twoscale.run import Run
 from twoscale.run.pairs import loaded_pairs
 
@@ -39,20 +39,19 @@ class SampleBook:
         numbers = sorted(run.test_samples)[: _affordable(*space)]
         inputs, truth = loaded_pairs(dataset, numbers).tensors()
         places = []
-        for number, one, other in zip(numbers, inputs, truth, strict=True):
+        for place, number in enumerate(numbers):
             key = (dataset.identity, number)
             if key not in self._known:
                 self._known[key] = len(self.samples)
-                self.samples.append(self._packed(number, one, other, space[0]))
+                self.samples.append(self._packed(number, inputs[place], truth[place]))
             places.append(self._known[key])
         return places
 
-    def _packed(self, number: int, inputs: Tensor, truth: Tensor, space: Space) -> dict[str, Any]:
-        fields = space.field_channels
+    def _packed(self, number: int, inputs: Batch, truth: Tensor) -> dict[str, Any]:
         return {
             "number": number,
-            "input": self.pack(inputs[:fields]),
-            "parameters": inputs[fields:, 0, 0].tolist(),
+            "input": self.pack(inputs.fields),
+            "parameters": inputs.parameters.tolist(),
             "truth": self.pack(truth),
         }
 
@@ -67,16 +66,17 @@ def describe_inputs(run: Run, pack: ArrayPacker) -> dict[str, Any]:
     space = run.surrogate.input_space_
     numbers = run.split.as_dict()["training"][:_LOOKED_AT] or run.test_samples[:_LOOKED_AT]
     fields = first_fields(run.dataset.load_fields("input", [numbers])[0], len(numbers)).double()
-    names = space.channel_names
-    count = space.field_channels
-    scalars = fields[:, count:, 0, 0]
+    names, count = space.labels, space.channels
+    (scalars,) = run.dataset.parameters([numbers])
     return {
         "shape": [count, *space.grid.shape],
         "channels": [_channel(names[c], fields[:, c]) for c in range(count)],
         "parameters": [
-            {"name": names[count + p], **_range(scalars[:, p])} for p in range(space.parameters)
+            {"name": names[count + p], **_range(scalars[:, p].double())}
+            for p in range(space.parameters)
+            if scalars is not None
         ],
-        "modes": _modes(fields[:, :count], pack) if count else None,
+        "modes": _modes(fields, pack) if count else None,
     }
 
 

@@ -17,6 +17,7 @@ from torch import Tensor
 from twoscale.errors import TwoscaleError
 from twoscale.explore.tensors import ArrayPacker, unpacked
 from twoscale.explore.trust import allowed_levels
+from twoscale.fields.source import Batch
 from twoscale.files import plain_json
 from twoscale.operators.operators import LatentOperator
 from twoscale.representation import BlockPCA, Chain, Representation
@@ -78,7 +79,7 @@ class Question(NamedTuple):
 
     fields: np.ndarray | None  # (1, channels, height, width)
     parameters: np.ndarray | None  # (1, P)
-    inputs: Tensor  # (1, C, height, width): fields, then parameters
+    inputs: Batch
     modes: int | None = None  # number of modes kept of each block; None for all
     level: float = LEVEL  # of the radius
     wants: Sequence[str] = ()  # any of truth and trust
@@ -100,9 +101,9 @@ def read_question(content: dict[str, Any], surrogate: Surrogate) -> Question:
     parameters = None if parameters is None else np.atleast_2d(parameters)
     spaces = (surrogate.input_space_, surrogate.output_space_)
     given = prediction_inputs(fields, parameters, spaces, surrogate.ranks_[0])
-    if not bool(torch.isfinite(given.fields).all()):
+    if not bool(torch.isfinite(given.batch.fields).all()):
         raise TwoscaleError("the inputs contain NaN or infinite values")
-    return Question(fields, parameters, given.fields, modes, level, wants)
+    return Question(fields, parameters, given.batch, modes, level, wants)
 
 
 def _array(packed: Any) -> np.ndarray:
@@ -124,7 +125,7 @@ def answer(surrogate: Surrogate, question: Question) -> dict[str, Any]:
     parts = field_parts(surrogate, question.inputs, question.modes)
     found: dict[str, Any] = {"parts": [pack(part[0]) for part in parts]}
     if "truth" in question.wants and problem and problem.solves(surrogate.output_space_.grid):
-        found["truth"] = pack(problem.solve(question.inputs[:, : problem.channels[0]])[0])
+        found["truth"] = pack(problem.solve(question.inputs.fields)[0])
     band = None if surrogate.trust_ is None else surrogate.trust_.band
     levels = [] if band is None else allowed_levels(band)
     if "trust" in question.wants and levels:
@@ -157,21 +158,21 @@ def _trust(
 
 
 @torch.no_grad()
-def field_parts(surrogate: Surrogate, fields: Tensor, modes: int | None = None) -> list[Tensor]:
+def field_parts(surrogate: Surrogate, inputs: Batch, modes: int | None = None) -> list[Tensor]:
     """Return the fields that each stage of the output adds to a prediction; they add up to it.
 
     A surrogate with a correction has a single part.
     """
     operator = surrogate.operator_
     if not isinstance(operator, LatentOperator):
-        return [operator(fields)]
+        return [operator(*inputs.tensors)]
     outputs = operator.outputs
     stages: list[Any] = list(outputs.stages.values()) if isinstance(outputs, Chain) else [outputs]
     sizes = [stage.code_size for stage in stages]
     group = operator.group if operator.average else operator.group[:1]
     images = []
     for symmetry in group:
-        codes = operator.predictor(operator.inputs.encode(symmetry(fields))).split(sizes, 1)
+        codes = operator.predictor(operator.encode(*inputs.map(symmetry).tensors)).split(sizes, 1)
         decoded = [
             stage.decode(_limited(stage, code, modes))
             for stage, code in zip(stages, codes, strict=True)

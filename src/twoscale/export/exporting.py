@@ -15,6 +15,7 @@ from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.export import onnx_file, torch_file
 from twoscale.export.graph import FieldGraph, Predict, as_inputs, graph_of, trace
+from twoscale.fields.source import Batch
 from twoscale.files import atomic_output, check_target
 from twoscale.operators.operators import FieldOperator
 
@@ -114,20 +115,23 @@ def export_operator(
 
 
 @torch.no_grad()
-def sample_inputs(operator: FieldOperator, *, seed: int = 0) -> Tensor:
+def sample_inputs(operator: FieldOperator, *, seed: int = 0) -> Batch:
     """Return inputs like those of the training: decoded from random codes as wide as theirs."""
-    inputs = operator.latent.inputs
-    spread = inputs.code_spread.cpu()
+    latent = operator.latent
+    inputs, count = latent.inputs, latent.inputs.space.parameters
+    spread = torch.cat([inputs.code_spread.cpu(), torch.ones(count)])
     noise = torch.randn(max(_BATCHES), len(spread), generator=torch.Generator().manual_seed(seed))
-    device = next(inputs.buffers()).device
-    fields = inputs.decode((noise * spread).to(device)).cpu()
+    codes = (noise * spread).to(next(latent.buffers()).device)
+    fields, scores = codes[:, : len(spread) - count], codes[:, len(spread) - count :]
+    scalars = scores if latent.scalars is None else latent.scalars.undo(scores)
+    batch = Batch(inputs.decode(fields).cpu().float(), scalars.cpu().float())
     if inputs.affine is not inputs:  # transforms are of positive values
-        fields = fields.abs()
-    return fields.float()
+        batch = Batch(batch.fields.abs(), batch.parameters.abs())
+    return batch
 
 
 @torch.no_grad()
-def check(graph: FieldGraph, predict: Predict, fields: Tensor, space: Space) -> float:
+def check(graph: FieldGraph, predict: Predict, fields: Batch, space: Space) -> float:
     """Return the largest relative difference of predictions to those of the graph's operator.
 
     Raise if it is more than 1e-5, and more than rounding in single precision explains.

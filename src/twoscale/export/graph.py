@@ -15,7 +15,7 @@ from torch.export import Dim, ExportedProgram, export
 
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
-from twoscale.fields.source import with_channels
+from twoscale.fields.source import Batch
 from twoscale.operators.operators import FieldOperator
 
 Predict = Callable[[tuple[Tensor, ...]], Tensor]
@@ -28,19 +28,19 @@ _EXAMPLES = 3  # samples that a graph is traced with; it takes any number
 class FieldGraph(nn.Module):
     """An operator on fields (batch, channels, height, width), on parameters, or on both.
 
-    Parameters (batch, parameters) are the last channels of what the operator reads.
+    Parameters are (batch, parameters).
     """
 
     def __init__(self, operator: FieldOperator, space: Space) -> None:
         super().__init__()
         self.operator = operator
-        self.reads_fields = space.field_channels > 0
+        self.reads_fields = space.channels > 0
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        if len(inputs) == 2:
-            return self.operator(with_channels(*inputs))
-        (given,) = inputs
-        return self.operator(given if self.reads_fields else given[:, :, None, None])
+        if self.reads_fields:
+            return self.operator(*inputs)
+        (scalars,) = inputs
+        return self.operator(scalars.new_zeros(scalars.shape[0], 0, 1, 1), scalars)
 
 
 def graph_of(operator: FieldOperator, space: Space) -> FieldGraph:
@@ -52,31 +52,22 @@ def graph_of(operator: FieldOperator, space: Space) -> FieldGraph:
 
 def input_names(space: Space) -> list[str]:
     """Return the names of a graph's inputs, in their order."""
-    return [FIELDS] * bool(space.field_channels) + [PARAMETERS] * bool(space.parameters)
+    return [FIELDS] * bool(space.channels) + [PARAMETERS] * bool(space.parameters)
 
 
-def as_inputs(fields: Tensor, space: Space) -> tuple[Tensor, ...]:
-    """Return a graph's inputs from fields of a space, whose last channels are its parameters.
-
-    >>> from twoscale.domain.grid import Grid
-    >>> both = as_inputs(torch.zeros(5, 3, 8, 8), Space(Grid((8, 8)), 3, parameters=2))
-    >>> [tuple(one.shape) for one in both]
-    [(5, 1, 8, 8), (5, 2)]
-    """
-    parts = {
-        FIELDS: fields[:, : space.field_channels],
-        PARAMETERS: fields[:, space.field_channels :, 0, 0],
-    }
+def as_inputs(inputs: Batch, space: Space) -> tuple[Tensor, ...]:
+    """Return a graph's inputs from a batch of a space."""
+    parts = {FIELDS: inputs.fields, PARAMETERS: inputs.parameters}
     return tuple(parts[name].contiguous() for name in input_names(space))
 
 
 @torch.no_grad()
-def trace(graph: FieldGraph, fields: Tensor, space: Space) -> ExportedProgram:
+def trace(graph: FieldGraph, given: Batch, space: Space) -> ExportedProgram:
     """Return the traced graph, which takes batches of any size.
 
-    `fields` are inputs of the space to trace with.
+    `given` are inputs of the space to trace with.
     """
-    inputs = as_inputs(fields[:_EXAMPLES], space)
+    inputs = as_inputs(given[:_EXAMPLES], space)
     # Tables that are made at the first call are kept: made while tracing, they would be no tensors.
     graph(*inputs)
     shapes: Any = {"inputs": tuple({0: Dim("batch", min=1)} for _ in inputs)}

@@ -58,9 +58,9 @@ def _fields(space: Space) -> dict[str, Any]:
     height, width = space.grid.shape
     return {
         "type": "float32",
-        "shape": [_BATCH, space.field_channels, height, width],
+        "shape": [_BATCH, space.channels, height, width],
         "axes": [_BATCH, "channels", "height", "width"],
-        "channels": list(space.channel_names[: space.field_channels]),
+        "channels": list(space.channel_names),
         "periodic": list(space.grid.periodic),
         "spacing": list(space.grid.spacing),
     }
@@ -69,18 +69,20 @@ def _fields(space: Space) -> dict[str, Any]:
 def _inputs(operator: FieldOperator, space: Space) -> dict[str, Any]:
     """Return what the graph takes, by the names of its inputs."""
     found: dict[str, Any] = {}
-    if space.field_channels:
+    if space.channels:
         found[FIELDS] = _fields(space)
     if space.parameters:
         found[PARAMETERS] = {
             "type": "float32",
             "shape": [_BATCH, space.parameters],
             "axes": [_BATCH, "parameters"],
-            "names": list(space.channel_names[space.field_channels :]),
+            "names": list(space.parameter_names),
         }
-    read = operator.latent.inputs
-    if isinstance(read, Transformed):  # values that are not positive give NaN
-        kinds = dict(zip(space.channel_names, read.kinds, strict=True))
+    read, scalars = operator.latent.inputs, operator.latent.scalars
+    used = read.kinds if isinstance(read, Transformed) else ("none",) * space.channels
+    used += () if scalars is None else scalars.kinds
+    if set(used) != {"none"}:  # values that are not positive give NaN
+        kinds = dict(zip(space.labels, used, strict=True))
         for described in found.values():
             names = described.get("channels", described.get("names"))
             described["positive"] = [name for name in names if kinds[name] != "none"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from twoscale.domain.space import Space
 from twoscale.fields.samples import Source
-from twoscale.fields.source import ArraySource, first_fields
+from twoscale.fields.source import ArraySource, Batch, first_fields
 
 
 @dataclass(frozen=True)
@@ -35,31 +35,31 @@ class Pairs:
 
     def first(self, count: int) -> Pairs:
         """Return the first of the pairs, in memory; no others are read."""
-        return Pairs(
-            *(
-                replace(side, fields=ArraySource(first_fields(side.fields, count)))
-                for side in (self.inputs, self.outputs)
-            )
-        )
+        sides = (self.inputs, self.outputs)
+        return Pairs(*(side.cut(ArraySource(first_fields(side.fields, count))) for side in sides))
 
-    def tensors(self) -> tuple[Tensor, Tensor]:
-        """Return all inputs and all outputs as one tensor each."""
-        return self.inputs.tensor(), self.outputs.tensor()
+    def cut(self, count: int) -> Pairs:
+        """Return the first of the pairs, which are read on each pass."""
+        return Pairs(self.inputs.first(count), self.outputs.first(count))
 
-    def chunks(self) -> Iterator[tuple[Tensor, Tensor]]:
+    def tensors(self) -> tuple[Batch, Tensor]:
+        """Return all inputs, and all outputs as one tensor."""
+        return self.inputs.batch(), self.outputs.batch().fields
+
+    def chunks(self) -> Iterator[tuple[Batch, Tensor]]:
         """Yield inputs and outputs of consecutive samples.
 
         Fields of another size come in chunks of another length: the longer ones are cut.
         """
         others = self.outputs.fields.chunks()
         other: Tensor | None = None
-        for chunk in self.inputs.fields.chunks():
-            while len(chunk):
+        for batch in self.inputs.batches.chunks():
+            while len(batch):
                 if other is None or not len(other):
                     other = next(others)
-                length = min(len(chunk), len(other))
-                yield chunk[:length], other[:length]
-                chunk, other = chunk[length:], other[length:]
+                length = min(len(batch), len(other))
+                yield batch[:length], other[:length]
+                batch, other = batch[length:], other[length:]
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,12 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.arrays import StoredRows, StoredRowsSource, as_array
 from twoscale.fields.source import (
     ArraySource,
+    Batch,
+    BatchSource,
     FieldSource,
+    FirstFields,
     SentSource,
     Shape,
-    WithParameters,
     gather,
     is_source,
     single_precision,
@@ -34,17 +36,19 @@ _DOT_VALUES = 2**31 - 1  # at most, in one product
 
 @dataclass(frozen=True)
 class Source:
-    """Samples of fields (samples, channels, height, width), with the space they are of.
+    """Samples of fields (samples, channels, *shape), with the space they are of.
 
-    `rank` is the number of axes that users see: 4 with channels, 3 without, 2 for fields on a line,
-    and 0 for parameters alone. Samples with the same number in `groups` (samples,) belong together,
-    such as those of one trajectory; by default none do.
+    `parameters` (samples, P) are scalars beside the fields. `rank` is the number of axes that users
+    see: 4 with channels, 3 without, 2 for fields on a line, and 0 for parameters alone. Samples
+    with the same number in `groups` (samples,) belong together, such as those of one trajectory; by
+    default none do.
     """
 
     fields: FieldSource
     space: Space
     rank: int = 4
     groups: Tensor | None = None
+    parameters: Tensor | None = None
 
     def __len__(self) -> int:
         return self.fields.shape[0]
@@ -52,11 +56,34 @@ class Source:
     def to(self, device: torch.device, *, resident: bool = True) -> Source:
         """Return the same on a device: moved there, or sent in chunks on each pass."""
         fields = self.fields.to(device) if resident else SentSource(self.fields, device)
-        return replace(self, fields=fields)
+        parameters = None if self.parameters is None else self.parameters.to(device)
+        return replace(self, fields=fields, parameters=parameters)
 
-    def tensor(self) -> Tensor:
-        """Return all samples as one tensor."""
-        return gather(self.fields)
+    @property
+    def scalars(self) -> Tensor:
+        """Return the parameters (samples, P) of all samples; P may be 0."""
+        return torch.zeros(len(self), 0) if self.parameters is None else self.parameters
+
+    @property
+    def batches(self) -> BatchSource:
+        """Return what reads fields with their parameters."""
+        return BatchSource(self.fields, self.scalars)
+
+    def first(self, samples: int) -> Source:
+        """Return the first samples; no others are read."""
+        return self.cut(FirstFields(self.fields, samples))
+
+    def cut(self, fields: FieldSource) -> Source:
+        """Return the first samples, whose fields are given."""
+        count = fields.shape[0]
+        rest = (None if one is None else one[:count] for one in (self.groups, self.parameters))
+        groups, parameters = rest
+        return replace(self, fields=fields, groups=groups, parameters=parameters)
+
+    def batch(self) -> Batch:
+        """Return all samples in memory."""
+        fields = gather(self.fields)
+        return Batch(fields, self.scalars.to(fields.device))
 
 
 Fields = Any
@@ -141,7 +168,7 @@ def read_shape(
         for first, rest, single in ways if rank != len(given) + 1 else reversed(ways):
             if inner := _inner_shape(rest, like, any_grid=any_grid):
                 return (first, *inner), single
-        if len(given) == 2 and like.field_channels == 1 and like.grid.shape[0] > 1:
+        if len(given) == 2 and like.channels == 1 and like.grid.shape[0] > 1:
             return (1, 1, *given), True  # an image of another size
     if not 2 <= len(given) <= 4 or not all(given):
         raise TwoscaleError(
@@ -157,7 +184,7 @@ def _inner_shape(
     sides: tuple[int, ...], like: Space, *, any_grid: bool
 ) -> tuple[int, int, int] | None:
     """Return (channels, height, width) if one sample of a space may have these sides."""
-    channels, (height, width) = like.field_channels, like.grid.shape
+    channels, (height, width) = like.channels, like.grid.shape
     left_out: list[tuple[int, ...]] = [()]  # places of axes of one entry that users may leave out
     left_out += [(0,)] if channels == 1 else []
     left_out += [(1,)] if height == 1 else []
@@ -189,21 +216,21 @@ def rows_or_channels(shape: Sequence[int], name: str) -> str | None:
 
 
 def with_parameters(samples: Source | None, parameters: Tensor) -> Source:
-    """Return samples with parameters (samples, P) as their last channels, or these alone."""
+    """Return samples with parameters (samples, P) beside their fields, or these alone."""
     count = parameters.shape[1]
     if samples is None:
-        source = ArraySource(parameters[:, :, None, None])
-        return Source(source, Space(Grid((1, 1)), count, parameters=count), 0)
+        nothing = ArraySource(parameters.new_zeros(len(parameters), 0, 1, 1))
+        space = Space(Grid((1, 1)), 0, parameters=count)
+        return Source(nothing, space, 0, parameters=parameters)
     if len(samples) != len(parameters):
         raise TwoscaleError(
             f"there are {len(samples)} input fields but parameters of {len(parameters)} samples"
         )
-    space = samples.space
-    names = space.names
+    names = samples.space.names
     if names is not None:
         names = (*names, *(f"parameter {place}" for place in range(count)))
-    wider = Space(space.grid, space.channels + count, names=names, parameters=count)
-    return Source(WithParameters(samples.fields, parameters), wider, samples.rank)
+    space = replace(samples.space, names=names, parameters=count)
+    return replace(samples, space=space, parameters=parameters)
 
 
 def four_axes(
@@ -237,7 +264,7 @@ def users_rank(fields: Array, rank: int) -> Array:
 
 def fits_rank(space: Space, rank: int) -> bool:
     """Say whether users can have fields of a space with so many axes; 0 for parameters alone."""
-    fields = space.field_channels
+    fields = space.channels
     fits = {
         0: not fields and space.grid.nodes == 1,
         2: fields == 1 and space.grid.shape[0] == 1,
@@ -253,7 +280,7 @@ def sample_shape(space: Space, rank: int) -> tuple[int, ...]:
     >>> sample_shape(Space(Grid((8, 9))), 3)
     (8, 9)
     """
-    return (space.field_channels, *space.grid.shape)[4 - rank :]
+    return (space.channels, *space.grid.shape)[4 - rank :]
 
 
 def usual_array(array: Any, name: str) -> np.ndarray | Tensor | StoredRows:
@@ -282,23 +309,24 @@ def check_finite(fields: Tensor, name: str) -> None:
 
 
 def check_prediction(
-    inputs: Tensor, predicted: Tensor, check_inputs: Callable[[Tensor], None] = lambda inputs: None
+    inputs: Batch, predicted: Tensor, check_inputs: Callable[[Batch], None] = lambda inputs: None
 ) -> None:
-    """Raise if any value of a prediction or of its inputs is NaN or infinite.
+    """Raise if any value of a prediction or of its input fields is NaN or infinite.
 
     `check_inputs` raises if values of the inputs explain it.
 
     Where both have as many values one product sees to both, and a GPU is waited for once: whatever
     is multiplied by NaN or an infinity is one of them too.
     """
-    one, other = inputs.reshape(-1), predicted.reshape(-1)
+    fields = inputs.fields.detach()
+    one, other = fields.reshape(-1), predicted.reshape(-1)
     if len(one) == len(other) <= _DOT_VALUES:
         finite = math.isfinite(float(torch.dot(one, other)))
     else:
         finite = math.isfinite(float(one.sum() + other.sum()))
     if finite:
         return
-    _look_closely(inputs, "input")
+    _look_closely(fields, "input")
     check_inputs(inputs)
     _look_closely(
         predicted,

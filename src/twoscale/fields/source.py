@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from math import prod
 from operator import itemgetter
 from typing import Any, Protocol
@@ -13,7 +14,6 @@ import torch
 from torch import Tensor
 
 from twoscale.domain.symmetries import Group
-from twoscale.errors import TwoscaleError
 from twoscale.fields.workers import IN_TURN, Tensors, Work, Workers, on_device
 from twoscale.runtime.threads import prefetch
 
@@ -28,6 +28,39 @@ SampleShape = tuple[int, ...]
 """(channels, *shape of the domain)"""
 Window = tuple[slice, ...]
 """Consecutive nodes along each axis of a grid."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Fields and parameters of the same samples: what sources yield and operators read."""
+
+    fields: Tensor  # (b, C, *shape); no channels if there are parameters alone
+    parameters: Tensor  # (b, P)
+
+    @classmethod
+    def of(cls, fields: Tensor, parameters: Tensor | None = None) -> Batch:
+        """Return a batch, which may lack parameters."""
+        if parameters is None:
+            parameters = fields.new_zeros(fields.shape[0], 0)
+        return cls(fields, parameters)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __getitem__(self, samples: Any) -> Batch:
+        return Batch(self.fields[samples], self.parameters[samples])
+
+    def to(self, device: torch.device | str) -> Batch:
+        return Batch(self.fields.to(device), self.parameters.to(device))
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Batch:
+        """Return the same parameters with `function` of the fields."""
+        return Batch(function(self.fields), self.parameters)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Return the fields and, if there are any, the parameters: the arguments of operators."""
+        return (self.fields, self.parameters) if self.parameters.shape[1] else (self.fields,)
 
 
 class FieldSource(Protocol):
@@ -72,13 +105,13 @@ def is_source(fields: Any) -> bool:
 
 def chunk_length(*sides: int, cuda: bool = False) -> int:
     """Return how many samples with these sides (channels, *shape) make one chunk."""
-    return max(1, (_CHUNK_VALUES_CUDA if cuda else _CHUNK_VALUES) // prod(sides))
+    return max(1, (_CHUNK_VALUES_CUDA if cuda else _CHUNK_VALUES) // max(prod(sides), 1))
 
 
 def range_length(*sides: int) -> int:
     """Return how many samples with these sides make one range: whole chunks."""
     chunk = chunk_length(*sides)
-    return max(1, max(_RANGE_VALUES // prod(sides), _RANGE_SAMPLES) // chunk) * chunk
+    return max(1, max(_RANGE_VALUES // max(prod(sides), 1), _RANGE_SAMPLES) // chunk) * chunk
 
 
 def slices(samples: int, length: int) -> Iterator[slice]:
@@ -88,10 +121,7 @@ def slices(samples: int, length: int) -> Iterator[slice]:
 
 
 class ArraySource:
-    """Fields held in one tensor (samples, channels, *shape).
-
-    Parameters without fields are held as fields on one node: `parameters[:, :, None, None]`.
-    """
+    """Fields held in one tensor (samples, channels, *shape)."""
 
     def __init__(self, fields: Tensor) -> None:
         self.fields = fields
@@ -171,44 +201,61 @@ class MappedSource(ChangedSource):
         return MappedSource(self.source.to(device), self.function, self.sample_shape)
 
 
-class WithParameters(ChangedSource):
-    """Another source's fields with scalars of each sample as further channels.
+class BatchSource:
+    """A source's fields, with the parameters (samples, P) of the same samples beside them."""
 
-    `parameters` is (samples, P). Chunks are (batch, C + P, height, width); the last P channels are
-    constant over the grid. They are expanded chunk by chunk, never as a whole.
-    """
-
-    def __init__(self, source: FieldSource, parameters: Tensor) -> None:
-        if parameters.ndim != 2 or len(parameters) != source.shape[0]:
-            raise TwoscaleError(
-                f"parameters of {source.shape[0]} samples have shape (samples, parameters), got "
-                f"{tuple(parameters.shape)}"
-            )
-        self.source = source
+    def __init__(self, fields: FieldSource, parameters: Tensor) -> None:
+        self.fields = fields
         self.parameters = parameters
 
     @property
     def shape(self) -> Shape:
-        samples, channels, *sides = self.source.shape
-        return samples, channels + self.parameters.shape[1], *sides
+        return self.fields.shape
 
-    def _changed(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
+    @property
+    def workers(self) -> Workers:
+        return self.fields.workers
+
+    def ranges(self) -> list[slice]:
+        return self.fields.ranges()
+
+    def read(self, samples: slice) -> Iterator[Batch]:
+        return self._batches(self.fields.read(samples), samples.start)
+
+    def chunks(self) -> Iterator[Batch]:
+        return self._batches(self.fields.chunks(), 0)
+
+    def _batches(self, chunks: Iterator[Tensor], start: int) -> Iterator[Batch]:
         for chunk in chunks:
-            yield with_channels(chunk, self.parameters[start : start + len(chunk)].to(chunk))
+            scalars = self.parameters[start : start + len(chunk)]
+            yield Batch(chunk, scalars.to(chunk.device, non_blocking=True))
             start += len(chunk)
 
-    def window(self, *window: slice) -> WithParameters:
-        """Return a part of each field; see `windowed`."""
-        return WithParameters(windowed(self.source, window), self.parameters)
 
-    def to(self, device: torch.device) -> WithParameters:
-        return WithParameters(self.source.to(device), self.parameters.to(device))
+class PredictedSource(ChangedSource):
+    """What a function makes of the batches of another source; computed anew on each pass.
 
+    `shape` is that of one sample of it, (channels, *shape).
+    """
 
-def with_channels(fields: Tensor, scalars: Tensor) -> Tensor:
-    """Return fields (b, C, H, W) with scalars (b, P) as P further channels, constant each."""
-    expanded = scalars[:, :, None, None].expand(-1, -1, *fields.shape[2:])
-    return torch.cat([fields, expanded], dim=1)
+    def __init__(
+        self, source: BatchSource, function: Callable[[Batch], Tensor], shape: SampleShape
+    ) -> None:
+        self.source = source.fields
+        self.parameters = source.parameters
+        self.function = function
+        self.sample_shape = shape
+
+    @property
+    def shape(self) -> Shape:
+        return self.source.shape[0], *self.sample_shape
+
+    def _changed(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
+        return map(self.function, BatchSource(self.source, self.parameters)._batches(chunks, start))
+
+    def to(self, device: torch.device) -> PredictedSource:
+        batches = BatchSource(self.source.to(device), self.parameters.to(device))
+        return PredictedSource(batches, self.function, self.sample_shape)
 
 
 class ImageSource(ChangedSource):
@@ -230,6 +277,32 @@ class ImageSource(ChangedSource):
 
     def to(self, device: torch.device) -> ImageSource:
         return ImageSource(self.source.to(device), self.group)
+
+
+class FirstFields(ChangedSource):
+    """The first fields of another source."""
+
+    def __init__(self, source: FieldSource, samples: int) -> None:
+        self.source = source
+        self.samples = min(samples, source.shape[0])
+
+    @property
+    def shape(self) -> Shape:
+        return self.samples, *self.source.shape[1:]
+
+    def ranges(self) -> list[slice]:
+        return [one for one in self.source.ranges() if one.start < self.samples]
+
+    def _changed(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
+        left = self.samples - start
+        for chunk in chunks:
+            yield chunk[:left]
+            left -= len(chunk)
+            if left <= 0:
+                return
+
+    def to(self, device: torch.device) -> FirstFields:
+        return FirstFields(self.source.to(device), self.samples)
 
 
 class SentSource:
@@ -314,12 +387,8 @@ def gather(source: FieldSource) -> Tensor:
 
 
 def loaded(source: FieldSource) -> FieldSource:
-    """Return the same fields in memory; parameters stay beside them."""
-    if in_memory(source):
-        return source
-    if isinstance(source, WithParameters):
-        return WithParameters(loaded(source.source), source.parameters)
-    return ArraySource(gather(source))
+    """Return the same fields in memory."""
+    return source if in_memory(source) else ArraySource(gather(source))
 
 
 def first_fields(source: FieldSource, count: int) -> Tensor:
@@ -364,9 +433,7 @@ def fields_at(source: FieldSource, rows: Tensor) -> Tensor:
 
 
 def in_memory(source: FieldSource) -> bool:
-    """Say whether the fields of a source are held in memory, parameters beside them or not."""
-    if isinstance(source, WithParameters):
-        return in_memory(source.source)
+    """Say whether the fields of a source are held in memory."""
     return isinstance(source, ArraySource)
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from twoscale.fields.pairs import Pairs
-from twoscale.fields.source import slices
+from twoscale.fields.source import Batch, slices
 from twoscale.finetuning.terms import (
     AbsoluteSum,
     AbsoluteTerm,
@@ -18,7 +18,7 @@ from twoscale.finetuning.terms import (
     Shape,
     Term,
 )
-from twoscale.math.measures import Batch, Parts, total_parts
+from twoscale.math.measures import Comparison, Parts, total_parts
 from twoscale.operators.fitting import FitOptions
 from twoscale.operators.operators import LatentOperator
 from twoscale.predictors.base import CodePredictor
@@ -66,10 +66,10 @@ class FieldObjective:
         samples = len(fields)
         both: list[Tensor] = []
         start = 0
-        for inputs, truth in _pieces(fields):
+        for batch, truth in _pieces(fields):
             with torch.no_grad():
-                codes = operator.inputs.encode(inputs)
-            inputs = inputs[:, : fields.inputs.space.field_channels]  # what an equation sees
+                codes = operator.encode(*batch.tensors)
+            inputs = batch.fields  # what an equation sees
             targets = self._targets(inputs, truth)
             if not start:
                 self.shapes = (tuple(truth.shape[1:]), tuple(inputs.shape[1:]))
@@ -92,7 +92,7 @@ class FieldObjective:
     def _targets(self, inputs: Tensor, truth: Tensor) -> list[Tensor]:
         """Return the true codes, the fields that terms look at, and each term's own columns."""
         codes = self.decoder.encode(truth).detach().requires_grad_()
-        batch = Batch(self.decoder.decode(codes), truth, inputs)
+        batch = Comparison(self.decoder.decode(codes), truth, inputs)
         prepared = [term.prepare(codes, batch) for term in self.terms.values()]
         looked_at = [truth.flatten(1), inputs.flatten(1)] if self.whole_fields else []
         known = torch.cat([codes.new_empty(len(codes), 0), *looked_at], 1).detach()
@@ -168,9 +168,9 @@ class FieldObjective:
         return value.detach(), grad
 
 
-def _pieces(fields: Pairs) -> Iterator[tuple[Tensor, Tensor]]:
+def _pieces(fields: Pairs) -> Iterator[tuple[Batch, Tensor]]:
     """Yield a few pairs at a time: on a GPU, whole chunks."""
     for inputs, truth in fields.chunks():
-        few = max(1, _PIECE_VALUES // max(truth[0].numel(), inputs[0].numel()))
+        few = max(1, _PIECE_VALUES // max(truth[0].numel(), inputs.fields[0].numel()))
         for part in slices(len(truth), len(truth) if truth.is_cuda else few):
             yield inputs[part], truth[part]

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from twoscale.domain.patches import Seams
+from twoscale.fields.source import Batch
 from twoscale.math.spectra import radial_spectrum
 from twoscale.math.ssim import structural_similarity
 from twoscale.math.traces import TRACES, Trace
@@ -24,12 +25,13 @@ Finish = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class Batch:
+class Comparison:
     """What a measure may look at; `inputs` only where an equation is involved."""
 
     prediction: Tensor  # (batch, channels, *shape)
     truth: Tensor
-    inputs: Tensor | None = None  # with channels and a grid of their own
+    inputs: Tensor | None = None  # fields with channels and a grid of their own
+    parameters: Tensor | None = None  # beside the input fields
 
     @property
     def error(self) -> Tensor:
@@ -40,7 +42,12 @@ class Batch:
         assert self.inputs is not None
         return self.inputs
 
-    def in_unit(self, unit: Tensor) -> Batch:
+    @property
+    def batch(self) -> Batch:
+        """Return the inputs with their parameters."""
+        return Batch.of(self.known_inputs, self.parameters)
+
+    def in_unit(self, unit: Tensor) -> Comparison:
         """Return the same with prediction and truth in units (channels, 1, ...); inputs stay."""
         unit = unit.to(self.truth)
         return replace(self, prediction=self.prediction / unit, truth=self.truth / unit)
@@ -50,11 +57,11 @@ class Batch:
 class Measure:
     """A number per channel made of two sums, and one over all channels."""
 
-    parts: Callable[[Batch], Parts]  # each (channels,), or (channels, bins)
+    parts: Callable[[Comparison], Parts]  # each (channels,), or (channels, bins)
     channels: Finish  # to (channels,)
     finish: Finish  # to ()
 
-    def __call__(self, batch: Batch) -> Tensor:
+    def __call__(self, batch: Comparison) -> Tensor:
         """Return the measure of one batch over all channels, with gradient."""
         return self.finish(*self.parts(batch))
 
@@ -67,8 +74,8 @@ class AffineMeasure(Measure):
     fields, or else those of `equations`.
     """
 
-    values: Callable[[Batch], Tensor]  # (batch, channels, n)
-    weight: Callable[[Batch, Tensor], Tensor]  # (batch, channels), of the batch and its values
+    values: Callable[[Comparison], Tensor]  # (batch, channels, n)
+    weight: Callable[[Comparison, Tensor], Tensor]  # (batch, channels), of the batch and its values
     power: int  # 1 or 2
     fixed: bool
     mean: bool  # the weight is the number of values
@@ -81,17 +88,17 @@ class AffineMeasure(Measure):
 
 
 def affine_measure(
-    values: Callable[[Batch], Tensor],
+    values: Callable[[Comparison], Tensor],
     *,
     power: int,
-    weight: Callable[[Batch, Tensor], Tensor] | None = None,
+    weight: Callable[[Comparison, Tensor], Tensor] | None = None,
     fixed: bool = True,
     equations: bool = False,
 ) -> AffineMeasure:
     """Return the measure of values: a mean (power 1) or a root mean square, or with a `weight`."""
     weigh = weight or _count
 
-    def parts(batch: Batch) -> Parts:
+    def parts(batch: Comparison) -> Parts:
         found = values(batch)
         sizes = found.abs() if power == 1 else found.square()
         return _channel_sums(sizes), weigh(batch, found).sum(0)
@@ -109,10 +116,10 @@ def in_unit(measure: AffineMeasure, unit: Tensor) -> AffineMeasure:
     size = unit.flatten(1)  # (channels, 1)
     size = size.amax(0, keepdim=True) if measure.equations else size
 
-    def weigh(batch: Batch, values: Tensor) -> Tensor:
+    def weigh(batch: Comparison, values: Tensor) -> Tensor:
         return measure.weight(batch.in_unit(unit), values)
 
-    def values(batch: Batch) -> Tensor:
+    def values(batch: Comparison) -> Tensor:
         found = measure.values(batch)
         return found / size.to(found)
 
@@ -125,18 +132,18 @@ def in_unit(measure: AffineMeasure, unit: Tensor) -> AffineMeasure:
     )
 
 
-def _count(batch: Batch, values: Tensor) -> Tensor:
+def _count(batch: Comparison, values: Tensor) -> Tensor:
     """Weigh each sample by its number of values: the measure is a mean."""
     return values.new_full(values.shape[:2], values.shape[2])
 
 
-def measure_all(measures: dict[str, Measure], batches: Iterable[Batch]) -> dict[str, float]:
+def measure_all(measures: dict[str, Measure], batches: Iterable[Comparison]) -> dict[str, float]:
     """Return each measure over all batches and channels together."""
     return measure_channels(measures, batches)[0]
 
 
 def measure_channels(
-    measures: dict[str, Measure], batches: Iterable[Batch]
+    measures: dict[str, Measure], batches: Iterable[Comparison]
 ) -> tuple[dict[str, float], dict[str, list[float]]]:
     """Return each measure over all batches and channels, and over all batches for each channel.
 
@@ -209,10 +216,10 @@ def weighted_spectral_distance(prediction: Tensor, truth: Tensor) -> Tensor:
     return spectral_distance(weight * prediction, weight * truth)
 
 
-def mean_of(function: Callable[[Batch], Tensor]) -> Measure:
+def mean_of(function: Callable[[Comparison], Tensor]) -> Measure:
     """Return the mean of a function's values (batch, channels, ...), channel by channel."""
 
-    def parts(batch: Batch) -> Parts:
+    def parts(batch: Comparison) -> Parts:
         values = function(batch)
         sums = _channel_sums(values)
         return sums, values.new_full(sums.shape, values.numel() // len(sums))
@@ -264,7 +271,7 @@ def unexplained_share(mean: Tensor) -> Measure:
     mean of their ratios.
     """
 
-    def parts(batch: Batch) -> Parts:
+    def parts(batch: Comparison) -> Parts:
         variation = (batch.truth - mean.to(batch.truth)).square()
         return _channel_sums(batch.error.square()), _channel_sums(variation)
 
@@ -304,11 +311,11 @@ def mean_relative_l2(errors: Tensor) -> float:
     return float(over_channels(errors).nanmean())
 
 
-def relative_errors(batches: Iterable[Batch]) -> dict[str, float]:
+def relative_errors(batches: Iterable[Comparison]) -> dict[str, float]:
     """Return both relative L2 errors over all batches: `mre` and `mean_relative_l2`."""
     samples: list[Tensor] = []
 
-    def collected() -> Iterator[Batch]:
+    def collected() -> Iterator[Comparison]:
         for batch in batches:
             samples.append(sample_errors(batch.prediction, batch.truth))
             yield batch
@@ -338,7 +345,7 @@ def seam_measures(seams: Seams) -> dict[str, Measure]:
     return measures
 
 
-def _jump(trace: Trace, seams: Seams) -> Callable[[Batch], Tensor]:
+def _jump(trace: Trace, seams: Seams) -> Callable[[Comparison], Tensor]:
     return lambda batch: trace(batch.prediction, seams).abs()
 
 

@@ -18,7 +18,15 @@ from twoscale.domain.symmetries import IDENTITY, Group, symmetry_group
 from twoscale.errors import TwoscaleError
 from twoscale.fields.pairs import Pairs, SplitData
 from twoscale.fields.samples import Source
-from twoscale.fields.source import FieldSource, ImageSource, map_fields
+from twoscale.fields.source import (
+    ArraySource,
+    Batch,
+    FieldSource,
+    ImageSource,
+    PredictedSource,
+    gather,
+    in_memory,
+)
 from twoscale.operators.fitting import (
     FitOptions,
     FitRecord,
@@ -28,7 +36,7 @@ from twoscale.operators.fitting import (
 )
 from twoscale.parts import describe
 from twoscale.predictors import CodePredictor
-from twoscale.representation import Representation, beside_parameters
+from twoscale.representation import NoFields, ParameterScale, Representation, Transformed
 from twoscale.representation.base import subset
 from twoscale.representation.geometry import one_isometry
 from twoscale.representation.nearest import NearestCodes
@@ -44,7 +52,10 @@ _FEW_VALUES = 2**17  # of all images of a batch: one call for all of them is fas
 
 
 class FieldOperator(nn.Module, ABC):
-    """A map from input fields to solution fields, both (batch, channels, height, width)."""
+    """A map from input fields (batch, channels, *shape), and parameters (batch, P), to solutions.
+
+    It is called with the tensors of a `Batch`: the fields and, if there are any, the parameters.
+    """
 
     def check(self, inputs: Space, outputs: Space, samples: int) -> None:
         """Raise if the operator cannot be fitted on this many fields of these spaces."""
@@ -102,9 +113,9 @@ class LatentOperator(FieldOperator):
     ----------
     group
         The symmetries that both grids have, once their spaces are known.
-
-    Scalar parameters among the input's channels become a part of its code: the fit then wraps a
-    compressing input representation as `WithParameters`.
+    scalars
+        The `ParameterScale` of parameters beside the input fields, the last entries of its code;
+        None without any.
     """
 
     def __init__(
@@ -126,6 +137,9 @@ class LatentOperator(FieldOperator):
         self.warns = warns
         self.group: Group = IDENTITY
         self._bound: tuple[Space, Space] | None = None
+        self.scalars: ParameterScale | None = None
+        # In a tuple, so that torch does not register it twice.
+        self._transforms = (inputs,) if isinstance(inputs, Transformed) else ()
 
     def check(self, inputs: Space, outputs: Space, samples: int) -> None:
         self._bind_spaces(inputs, outputs)
@@ -134,21 +148,30 @@ class LatentOperator(FieldOperator):
         self.outputs.check(outputs, fields)
 
     def _bind_spaces(self, inputs: Space, outputs: Space) -> None:
-        """Choose the symmetries of both grids; wrap the inputs if the space has parameters."""
+        """Choose the symmetries of both grids, and what reads parameters if there are any."""
         if self._bound == (inputs, outputs):
             return
         self.predictor.check(inputs, outputs)
         self.group = IDENTITY
         if self.symmetries != "none":
-            if not inputs.field_channels:
+            if not inputs.channels:
                 raise TwoscaleError(
                     f"symmetries={self.symmetries} need input fields to act on, and these are "
                     "parameters alone: leave the symmetries out"
                 )
             self.group = symmetry_group(self.symmetries, inputs.grid, outputs.grid)
-        if inputs.parameters:
-            self.inputs = beside_parameters(self.inputs, inputs)
+        self.scalars = ParameterScale(inputs.parameter_names) if inputs.parameters else None
+        if not inputs.channels:
+            self.inputs = NoFields()
         self._bound = (inputs, outputs)
+
+    def _fit_scalars(self, inputs: Source) -> None:
+        if self.scalars is None:
+            return
+        kinds = ("none",) * inputs.space.parameters
+        for transformed in self._transforms:
+            kinds = transformed.parameter_kinds(inputs.scalars, inputs.space.channels)
+        self.scalars.fit(inputs.scalars, kinds)
 
     def prepare(self, data: SplitData, options: FitOptions, record: FitRecord) -> Task | None:
         training = data.training
@@ -166,6 +189,7 @@ class LatentOperator(FieldOperator):
                 restore = partial(representation.restore, space=source.space)
                 share_fitted(representation, source, restore)
         options.report("representations", 2, 2)
+        self._fit_scalars(training.inputs)
         self.predictor.bind(self.inputs.affine, self.outputs)
         asked = self.predictor.targets_nearest_codes or self.predictor.closed_form
         with one_isometry(self.outputs) if asked else nullcontext():
@@ -210,44 +234,73 @@ class LatentOperator(FieldOperator):
         sides = (pairs.inputs.fields, pairs.outputs.fields)
         read, made = sides if shard is None else (shard.source(one) for one in sides)
         seen = IDENTITY if whole else group
-        ways = ((self.inputs, read, seen), (self.outputs, made, group))
-        scratch.require(
-            _SINGLE * len(images) * fields.shape[0] * representation.code_size
-            for representation, fields, images in ways
+        ways = (
+            (self.input_code_size, read, seen),
+            (self.outputs.code_size, made, group),
         )
+        scratch.require(
+            _SINGLE * len(images) * fields.shape[0] * size for size, fields, images in ways
+        )
+        scores = None
+        if self.scalars is not None:
+            own = slice(None) if shard is None else slice(shard.start, shard.stop)
+            scores = self.scalars(pairs.inputs.scalars[own].to(self.scalars.mean.device))
         return CodePairs(
-            _encode(self.inputs.encode, read, seen, scratch),
+            _encode(self.inputs.encode, read, seen, scratch, scores),
             _encode(outputs, made, group, scratch),
             group=group,
             shard=shard,
             scratch=scratch,
         )
 
-    def forward(self, fields: Tensor) -> Tensor:
+    def encode(self, fields: Tensor, parameters: Tensor | None = None) -> Tensor:
+        """Return the codes of inputs: those of the fields, then the scaled parameters."""
+        codes = self.inputs.encode(fields)
+        if self.scalars is None:
+            return codes
+        assert parameters is not None
+        return torch.cat([codes, self.scalars(parameters).to(codes.dtype)], 1)
+
+    @property
+    def input_code_size(self) -> int:
+        """Return the length of the inputs' code, parameters included."""
+        return self.inputs.code_size + self.inputs.space.parameters
+
+    def check_values(self, inputs: Batch) -> None:
+        """Raise if inputs have values that cannot be encoded."""
+        self.inputs.check_values(inputs.fields)
+        if self.scalars is not None:
+            self.scalars.check_values(inputs.parameters.detach())
+
+    def forward(self, fields: Tensor, parameters: Tensor | None = None) -> Tensor:
         if not self.average:
-            return self.predict_once(fields)
+            return self.predict_once(fields, parameters)
         first, *others = self.group
-        predicted = self._predict_images(fields)
+        predicted = self._predict_images(fields, parameters)
         total = first.inverse(next(predicted))
         for symmetry, one in zip(others, predicted, strict=True):
             total = total + symmetry.inverse(one)
         return total / len(self.group)
 
-    def _predict_images(self, fields: Tensor) -> Iterator[Tensor]:
+    def _predict_images(self, fields: Tensor, parameters: Tensor | None) -> Iterator[Tensor]:
         """Yield the predictions of all images of fields: of few or exported ones in one batch."""
         if torch.compiler.is_compiling() or len(self.group) * fields.numel() <= _FEW_VALUES:
             images = torch.cat([symmetry(fields) for symmetry in self.group])
-            yield from self.predict_once(images).unflatten(0, (len(self.group), -1))
+            repeated = None if parameters is None else parameters.repeat(len(self.group), 1)
+            yield from self.predict_once(images, repeated).unflatten(0, (len(self.group), -1))
         else:
-            yield from (self.predict_once(symmetry(fields)) for symmetry in self.group)
+            for symmetry in self.group:
+                yield self.predict_once(symmetry(fields), parameters)
 
-    def predict_once(self, fields: Tensor) -> Tensor:
+    def predict_once(self, fields: Tensor, parameters: Tensor | None = None) -> Tensor:
         """Return the prediction without an average over images."""
-        return self.outputs.decode(self.predictor(self.inputs.encode(fields)))
+        return self.outputs.decode(self.predictor(self.encode(fields, parameters)))
 
     def restore(self, tensors: Mapping[str, Tensor], inputs: Space, outputs: Space) -> Self:
         self._bind_spaces(inputs, outputs)
         self.inputs.restore(subset(tensors, "inputs"), inputs)
+        if self.scalars is not None:
+            self.scalars.restore(subset(tensors, "scalars"))
         self.outputs.restore(subset(tensors, "outputs"), outputs)
         self.predictor.bind(self.inputs.affine, self.outputs)
         self.predictor.restore(subset(tensors, "predictor"))
@@ -298,12 +351,20 @@ class RefinedOperator(FieldOperator):
         return True
 
     def _predicted(self, pairs: Pairs) -> Pairs:
-        space = pairs.outputs.space
-        fields = map_fields(pairs.inputs.fields, torch.no_grad()(self.base), space.shape)
+        base = torch.no_grad()(self.base)
+
+        def predict(batch: Batch) -> Tensor:
+            predicted: Tensor = base(*batch.tensors)
+            return predicted
+
+        shape = pairs.outputs.space.shape
+        fields: FieldSource = PredictedSource(pairs.inputs.batches, predict, shape)
+        if in_memory(pairs.inputs.fields):
+            fields = ArraySource(gather(fields))
         return Pairs(replace(pairs.outputs, fields=fields), pairs.outputs)
 
-    def forward(self, fields: Tensor) -> Tensor:
-        return self.correction(self.base(fields))
+    def forward(self, fields: Tensor, parameters: Tensor | None = None) -> Tensor:
+        return self.correction(self.base(fields, parameters))
 
     @property
     def latent(self) -> LatentOperator:
@@ -334,15 +395,27 @@ def _images(source: Source, group: Group) -> Source:
     return source if len(group) == 1 else replace(source, fields=ImageSource(source.fields, group))
 
 
-def _encode(encode: Encode, source: FieldSource, group: Group, scratch: Scratch) -> Tensor:
-    """Return the codes of all fields' images, symmetry after symmetry, in one tensor."""
+def _encode(
+    encode: Encode,
+    source: FieldSource,
+    group: Group,
+    scratch: Scratch,
+    scores: Tensor | None = None,
+) -> Tensor:
+    """Return the codes of all fields' images, symmetry after symmetry, in one tensor.
+
+    With `scores` (samples, P) these are the last entries of each sample's code.
+    """
     codes = torch.empty(0)
-    start = 0
+    start, beside = 0, 0 if scores is None else scores.shape[1]
     for part in source.workers.map(partial(_image_codes, encode=encode, group=group), source):
         if not start:
-            codes = scratch.empty(len(group), source.shape[0], part.shape[2], like=part)
-        codes[:, start : start + part.shape[1]] = part
+            size = part.shape[2] + beside
+            codes = scratch.empty(len(group), source.shape[0], size, like=part)
+        codes[:, start : start + part.shape[1], : part.shape[2]] = part
         start += part.shape[1]
+    if scores is not None:
+        codes[..., codes.shape[2] - beside :] = scores
     return codes.flatten(0, 1)
 
 

@@ -108,7 +108,7 @@ class FieldPredictor(CodePredictor):
     def bind(self, inputs: Representation, outputs: Representation) -> None:
         self._ends = (inputs, outputs)
         device = next(outputs.buffers()).device
-        self.network = self._network(inputs.space, outputs.space, 0).to(device)
+        self.network = self._network(_of_images(inputs.space), outputs.space, 0).to(device)
         if outputs.compresses:
             for name in ("mean", "spread"):
                 self.register_buffer(name, torch.zeros(outputs.space.shape, device=device))
@@ -123,7 +123,7 @@ class FieldPredictor(CodePredictor):
     ) -> Task:
         inputs, _ = self._ends
         shard, device = training.shard, training.inputs.device
-        self.network = self._network(inputs.space, decoder.space, seed).to(device)
+        self.network = self._network(_of_images(inputs.space), decoder.space, seed).to(device)
         if decoder.compresses:
             self._centre(training.targets, decoder, shard)
         loss = self._loss(training.targets, decoder, shard)
@@ -213,14 +213,36 @@ class FieldPredictor(CodePredictor):
         return outputs.encode(self.mean + self.spread * proposal)
 
     def _read(self, codes: Tensor) -> Tensor:
-        """Return the normalised input fields (batch, channels, height, width) of codes."""
+        """Return the normalised inputs of codes as images; parameters are constant channels."""
         inputs, _ = self._ends
-        if not inputs.compresses:
-            return codes.unflatten(1, inputs.space.shape)
-        return (inputs.decode(codes) - self._input_mean) / self._input_unit
+        codes, scores = split_scores(codes, inputs.space)
+        if inputs.compresses:
+            fields = (inputs.decode(codes) - self._input_mean) / self._input_unit
+        else:
+            fields = codes.unflatten(1, inputs.space.shape)
+        return with_constants(fields, scores)
 
     _input_mean: Tensor
     _input_unit: Tensor
+
+
+def split_scores(codes: Tensor, space: Space) -> tuple[Tensor, Tensor]:
+    """Return the codes of input fields, and the scaled parameters (batch, P) behind them."""
+    size = codes.shape[1] - space.parameters
+    return codes[:, :size], codes[:, size:]
+
+
+def with_constants(fields: Tensor, scalars: Tensor) -> Tensor:
+    """Return fields (b, C, *shape) with scalars (b, P) as P further channels, constant each."""
+    if not scalars.shape[1]:
+        return fields
+    constants = scalars.reshape(*scalars.shape, *[1] * (fields.ndim - 2))
+    return torch.cat([fields, constants.expand(-1, -1, *fields.shape[2:])], 1)
+
+
+def _of_images(space: Space) -> Space:
+    """Return the space of the images that a network reads, parameters among their channels."""
+    return Space(space.domain, space.channels + space.parameters)
 
 
 def _metric(decoder: Representation) -> Tensor:
@@ -256,14 +278,17 @@ class _NumberedImages(nn.Module):
     made when a step needs them.
     """
 
-    fields: Tensor  # (samples, channels x nodes)
-    origins: Tensor  # (symmetries, channels x nodes): where an image's values lie in the field
+    fields: Tensor  # (samples, code): channels x nodes, then parameters
+    origins: Tensor  # (symmetries, code): where an image's values lie in the field
 
     def __init__(self, predictor: nn.Module, fields: Tensor, group: Group, space: Space) -> None:
         super().__init__()
         self.predictor = predictor
-        nodes = torch.arange(fields.shape[1], device=fields.device).reshape(space.shape)
-        origins = torch.stack([symmetry(nodes).flatten() for symmetry in group])
+        places = torch.arange(fields.shape[1], device=fields.device)
+        nodes, scalars = split_scores(places[None], space)
+        nodes = nodes.reshape(space.shape)
+        images = [torch.cat([symmetry(nodes).flatten(), scalars[0]]) for symmetry in group]
+        origins = torch.stack(images)
         self.register_buffer("fields", fields, persistent=False)
         self.register_buffer("origins", origins, persistent=False)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import torch
@@ -17,6 +17,7 @@ from twoscale.math.series import FieldSeries, Parts, series_of, whole_numbers
 from twoscale.predictors import schedule
 from twoscale.predictors.base import CodePredictor, Pack, PredictorCost, Sizes, load_weights
 from twoscale.predictors.continuation import continue_symbol
+from twoscale.predictors.field_predictor import split_scores, with_constants
 from twoscale.representation import Representation
 from twoscale.training import CodePairs
 
@@ -93,7 +94,7 @@ class SpectralFilter(CodePredictor):
         self._ends: tuple[Representation, ...] = ()  # a tuple, so that torch does not register them
 
     def check(self, inputs: Space, outputs: Space) -> None:
-        if inputs.grid != outputs.grid or not inputs.field_channels:
+        if inputs.grid != outputs.grid or not inputs.channels:
             raise TwoscaleError(
                 f"a filter maps fields to fields on the same grid, got {inputs.contents} to "
                 f"{outputs.contents}: bring them to one grid, or use another predictor"
@@ -102,7 +103,9 @@ class SpectralFilter(CodePredictor):
     def bind(self, inputs: Representation, outputs: Representation) -> None:
         self._ends = (inputs, outputs)
         device = next(outputs.buffers()).device
-        self.register_buffer("_input_unit", inputs.unit.to(device), persistent=False)
+        ones = torch.ones(inputs.space.parameters, *inputs.space.ones, device=device)
+        unit = torch.cat([inputs.unit.to(device), ones])
+        self.register_buffer("_input_unit", unit, persistent=False)
         self.register_buffer("_output_unit", outputs.unit.to(device), persistent=False)
 
     @torch.no_grad()
@@ -137,11 +140,22 @@ class SpectralFilter(CodePredictor):
         return int(torch.stack([geometric_mean(list(wrong)) for wrong in errors]).argmin())
 
     def _set_means(self, training: CodePairs) -> None:
-        sides = zip(self._ends, (training.inputs, training.targets), strict=True)
-        one, other = (end.decode(codes.mean(0, keepdim=True))[0] for end, codes in sides)
+        sides = zip(self._decoders, (training.inputs, training.targets), strict=True)
+        one, other = (decode(codes.mean(0, keepdim=True))[0] for decode, codes in sides)
         images = torch.stack([symmetry(one) for symmetry in self._images(training)])
         self.register_buffer("input_mean", images.mean(0))
         self.register_buffer("output_mean", other)
+
+    @property
+    def _decoders(self) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
+        """Return what makes images of input codes and fields of output codes."""
+        inputs, outputs = self._ends
+
+        def images(codes: Tensor) -> Tensor:
+            codes, scores = split_scores(codes, inputs.space)
+            return with_constants(inputs.decode(codes), scores)
+
+        return images, outputs.decode
 
     def _images(self, pairs: CodePairs) -> Group:
         """Return the symmetries under which images of the inputs are yet to be made."""
@@ -149,13 +163,14 @@ class SpectralFilter(CodePredictor):
 
     def _batches(self, pairs: CodePairs) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield inputs and outputs minus their means, in their units, in double precision."""
-        inputs, outputs = self._ends
-        samples, length = len(pairs.inputs), chunk_length(_CHUNKS, *inputs.space.shape)
+        images, fields = self._decoders
+        samples = len(pairs.inputs)
+        length = chunk_length(_CHUNKS, *self.input_mean.shape)
         for place, symmetry in enumerate(self._images(pairs)):
             targets = pairs.targets[place * samples :]
             for part in slices(samples, length):
-                x = symmetry(inputs.decode(pairs.inputs[part])).double() - self.input_mean
-                y = outputs.decode(targets[part]).double() - self.output_mean
+                x = symmetry(images(pairs.inputs[part])).double() - self.input_mean
+                y = fields(targets[part]).double() - self.output_mean
                 yield x / self._input_unit, y / self._output_unit
 
     def _fit(self, series: FieldSeries, training: CodePairs) -> SymbolFit:
@@ -164,7 +179,7 @@ class SpectralFilter(CodePredictor):
             (self._modes(series, x), series.coefficients(y)) for x, y in self._batches(training)
         )
         level = (self.input_mean / self._input_unit).double().square().mean((1, 2))
-        return SymbolFit(pairs, level[: inputs.space.field_channels])
+        return SymbolFit(pairs, level[: inputs.space.channels])
 
     def _modes(self, series: FieldSeries, fields: Tensor) -> Tensor:
         """Return the modes (batch, channels, rows, columns) of inputs; a parameter is in all."""
@@ -172,7 +187,7 @@ class SpectralFilter(CodePredictor):
 
     def _mode_parts(self, series: FieldSeries, fields: Tensor) -> Parts:
         """Return the modes of inputs by parts."""
-        count = self._ends[0].space.field_channels
+        count = self._ends[0].space.channels
         parts = series.coefficient_parts(fields[:, :count])
         if fields.shape[1] == count:
             return parts
@@ -201,10 +216,11 @@ class SpectralFilter(CodePredictor):
         self.series = tried[number]
         modes = self.series.waves(torch.device("cpu")).shape[:2]
         parts = 2 if self.series.is_complex else 1
-        symbol = torch.zeros(*modes, outputs.channels, inputs.channels, parts)
+        channels = inputs.channels + inputs.parameters
+        symbol = torch.zeros(*modes, outputs.channels, channels, parts)
         self.symbol = nn.Parameter(symbol, requires_grad=False)
         self.register_buffer("series_number", torch.tensor(0))
-        self.register_buffer("input_mean", torch.zeros(inputs.shape))
+        self.register_buffer("input_mean", torch.zeros(channels, *inputs.domain.shape))
         self.register_buffer("output_mean", torch.zeros(outputs.shape))
         load_weights(self, tensors)
         return self
@@ -229,11 +245,11 @@ class SpectralFilter(CodePredictor):
 
     def forward(self, codes: Tensor) -> Tensor:
         assert self.series is not None
-        inputs, outputs = self._ends
-        fields = (inputs.decode(codes) - self.input_mean) / self._input_unit
+        images, _ = self._decoders
+        fields = (images(codes) - self.input_mean) / self._input_unit
         modes = _apply_parts(self.symbol, self._mode_parts(self.series, fields))
         filtered = self.series.fields_of_parts(modes)
-        return outputs.encode(self.output_mean + self._output_unit * filtered)
+        return self._ends[1].encode(self.output_mean + self._output_unit * filtered)
 
 
 def _as_real(symbol: Tensor) -> Tensor:

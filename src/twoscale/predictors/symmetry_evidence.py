@@ -74,9 +74,9 @@ class SymmetryEvidence:
     def _changed_channel(self, group: Group) -> str | None:
         """Return the channel whose mean or variance changes under a group, if there is one."""
         for side, fields, space in zip(("input", "output"), self.fields, self.spaces, strict=True):
-            for place in range(space.field_channels):
+            for place in range(space.channels):
                 if _changes(fields[:, place].double(), group):
-                    alone = space.field_channels == 1
+                    alone = space.channels == 1
                     return side if alone else f"{side} '{space.channel_names[place]}'"
         return None
 

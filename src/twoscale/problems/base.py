@@ -134,7 +134,7 @@ class Problem(ABC):
 
         Scalar parameters may come beside the fields; the equation does not see them.
         """
-        channels = (inputs.field_channels, outputs.channels)
+        channels = (inputs.channels, outputs.channels)
         if channels != self.channels or inputs.grid != outputs.grid:
             raise TwoscaleError(
                 f"{self.name} has {self.channels[0]} input and {self.channels[1]} output channels "

@@ -110,7 +110,7 @@ def predict_command(run: RunRecord) -> str:
     """Return the command that predicts new inputs."""
     space = run.surrogate.input_space_
     words = ["predict", _path(run.path)]
-    words += ["inputs.npy"] if space.field_channels else []
+    words += ["inputs.npy"] if space.channels else []
     words += ["--parameters", "parameters.npy"] if space.parameters else []
     return _command(*words, out="predictions.npy")
 
@@ -137,7 +137,7 @@ def compare_command(folder: Path) -> str:
 def python_line(run: RunRecord) -> str:
     """Return the line of Python that uses the run."""
     space = run.surrogate.input_space_
-    given = "x" if space.field_channels else "None"
+    given = "x" if space.channels else "None"
     given += ", parameters=p" if space.parameters else ""
     return f"from twoscale import Surrogate; u = Surrogate.load({str(run.path)!r}).predict({given})"
 

@@ -14,8 +14,14 @@ from twoscale.domain.cuts import Axis
 from twoscale.domain.patches import Seams
 from twoscale.domain.space import Space
 from twoscale.fields.pairs import Pairs
-from twoscale.fields.source import chunk_length, slices
-from twoscale.math.measures import Batch, measure_all, over_channels, sample_errors, seam_measures
+from twoscale.fields.source import Batch, chunk_length, slices
+from twoscale.math.measures import (
+    Comparison,
+    measure_all,
+    over_channels,
+    sample_errors,
+    seam_measures,
+)
 from twoscale.math.spectra import radial_spectrum
 from twoscale.report.run_trust import TrustSamples, measure_trust
 from twoscale.surrogate import Surrogate
@@ -112,14 +118,17 @@ def most_samples(*spaces: Space) -> int:
 class _Predicted:
     """Some samples with their predictions, as often as needed, a chunk at a time."""
 
-    def __init__(self, surrogate: Surrogate, inputs: Tensor, truth: Tensor) -> None:
+    def __init__(self, surrogate: Surrogate, inputs: Batch, truth: Tensor) -> None:
         self.inputs, self.truth = inputs, truth
         self.parts = list(slices(len(truth), chunk_length(*truth.shape[1:])))
-        self.predictions = [surrogate.predict_fields(inputs[part]) for part in self.parts]
+        self.predictions = [surrogate.predict_batch(inputs[part]) for part in self.parts]
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[Comparison]:
         for part, prediction in zip(self.parts, self.predictions, strict=True):
-            yield Batch(prediction.double(), self.truth[part].double(), self.inputs[part])
+            inputs = self.inputs[part]
+            yield Comparison(
+                prediction.double(), self.truth[part].double(), inputs.fields, inputs.parameters
+            )
 
 
 def measure_samples(surrogate: Surrogate, test: Pairs, numbers: Sequence[int]) -> RunSamples:
@@ -128,7 +137,8 @@ def measure_samples(surrogate: Surrogate, test: Pairs, numbers: Sequence[int]) -
     `numbers` are those of all test samples in their dataset, in the order of `test`.
     """
     most = most_samples(surrogate.input_space_, surrogate.output_space_)
-    inputs, truth = (fields.cpu() for fields in test.first(most).tensors())
+    given, true = test.first(most).tensors()
+    inputs, truth = given.to("cpu"), true.cpu()
     batches = _Predicted(surrogate, inputs, truth)
     channel_errors = torch.cat([sample_errors(one.prediction, one.truth) for one in batches])
     errors = over_channels(channel_errors).numpy()
@@ -168,16 +178,15 @@ def _total(parts: Iterable[Tensor]) -> Tensor:
 
 
 def predict_sample(
-    surrogate: Surrogate, inputs: Tensor, truth: Tensor, number: int
+    surrogate: Surrogate, inputs: Batch, truth: Tensor, number: int
 ) -> SamplePrediction:
     """Return one sample (1, channels, height, width) with its prediction."""
-    fields = surrogate.input_space_.field_channels
-    prediction = surrogate.predict_fields(inputs)
+    prediction = surrogate.predict_batch(inputs)
     return SamplePrediction(
         number,
         float(over_channels(sample_errors(prediction, truth))[0]),
-        inputs[0, :fields].double().numpy() if fields else None,
-        inputs[0, fields:, 0, 0].double().numpy(),
+        inputs.fields[0].double().numpy() if surrogate.input_space_.channels else None,
+        inputs.parameters[0].double().numpy(),
         truth[0].double().numpy(),
         prediction[0].double().numpy(),
     )

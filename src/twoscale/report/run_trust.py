@@ -12,7 +12,7 @@ from scipy.special import betaln
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.math.measures import Batch
+from twoscale.math.measures import Comparison
 from twoscale.problems import DiffusionProblem
 from twoscale.surrogate import Surrogate
 from twoscale.trust import LEVEL, Trust, certify, is_elliptic
@@ -96,12 +96,12 @@ class TrustSamples:
 
 
 @torch.no_grad()
-def measure_trust(surrogate: Surrogate, batches: Iterable[Batch]) -> TrustSamples | None:
+def measure_trust(surrogate: Surrogate, batches: Iterable[Comparison]) -> TrustSamples | None:
     """Return what trust says of samples; None if the surrogate does not know."""
     trust = surrogate.trust_
     if trust is None:
         return None
-    inputs = (batch.known_inputs.to(surrogate.device) for batch in batches)
+    inputs = (one.batch.to(surrogate.device) for one in batches)
     distances = torch.cat([trust.known(one).unusual.cpu() for one in inputs])
     return TrustSamples(
         distances.double().numpy(),
@@ -110,7 +110,7 @@ def measure_trust(surrogate: Surrogate, batches: Iterable[Batch]) -> TrustSample
     )
 
 
-def _first(batches: Iterable[Batch], nodes: int) -> Iterable[Batch]:
+def _first(batches: Iterable[Comparison], nodes: int) -> Iterable[Comparison]:
     """Yield the first samples, of so many nodes in all and at least one."""
     left = None
     for batch in batches:
@@ -118,11 +118,16 @@ def _first(batches: Iterable[Batch], nodes: int) -> Iterable[Batch]:
             left = max(1, nodes // batch.truth[0, 0].numel())
         if left:
             some = slice(left)
-            yield Batch(batch.prediction[some], batch.truth[some], batch.known_inputs[some])
+            yield Comparison(
+                batch.prediction[some],
+                batch.truth[some],
+                batch.known_inputs[some],
+                batch.batch[some].parameters,
+            )
             left -= len(batch.truth[some])
 
 
-def _radii(surrogate: Surrogate, trust: Trust, batches: Iterable[Batch]) -> Radii | None:
+def _radii(surrogate: Surrogate, trust: Trust, batches: Iterable[Comparison]) -> Radii | None:
     """Return errors beside radii; None if no band can be used."""
     band, problem, device = trust.band, surrogate.problem, surrogate.device
     if band is None or not len(band.ratios) or not trust.scores_with(problem):
@@ -130,7 +135,7 @@ def _radii(surrogate: Surrogate, trust: Trust, batches: Iterable[Batch]) -> Radi
     score = trust.difficulty(surrogate.operator_, problem)
     errors, difficulties = [], []
     for batch in _first(batches, _SCORED):
-        scores = score(batch.known_inputs.to(device), batch.prediction.to(device))
+        scores = score(batch.batch.to(device), batch.prediction.to(device))
         difficulties.append(band.difficulty(scores).cpu())
         errors.append(relative_to_prediction(batch.prediction, batch.truth))
     return _radii_of(band, torch.cat(errors).double(), torch.cat(difficulties).double())
@@ -146,7 +151,7 @@ def _radii_of(band: Band, errors: Tensor, difficulties: Tensor) -> Radii:
     return Radii(errors.numpy(), radii, level, levels, covered, len(ratios))
 
 
-def _proofs(surrogate: Surrogate, batches: Iterable[Batch]) -> Proofs | None:
+def _proofs(surrogate: Surrogate, batches: Iterable[Comparison]) -> Proofs | None:
     """Return true errors and proven bounds; None without an elliptic equation."""
     problem = surrogate.problem
     if not isinstance(problem, DiffusionProblem):
@@ -156,7 +161,7 @@ def _proofs(surrogate: Surrogate, batches: Iterable[Batch]) -> Proofs | None:
     found = []
     with suppress(TwoscaleError):  # a coefficient that the equation does not allow
         for batch in _first(batches, _CERTIFIED):
-            given = batch.known_inputs[:, : problem.channels[0]]  # without parameters
+            given = batch.known_inputs
             proven = certify(batch.prediction, given, problem)
             norm = EnergyNorm(problem.system_of_fields(given))
             truth, prediction = (

@@ -6,10 +6,10 @@ from twoscale.representation.block_pca import BlockPCA
 from twoscale.representation.chain import Chain, known_stages, pca_stages, single_solver, stage_rule
 from twoscale.representation.conforming import BubblePCA, Conforming, SkeletonPCA
 from twoscale.representation.field_pca import GlobalPCA, PatchPCA, RestrictedPCA
+from twoscale.representation.parameter_scale import ParameterScale
 from twoscale.representation.scales import ThreeScale, TwoScale
 from twoscale.representation.transformed import TRANSFORMS, Transformed, read_transform
-from twoscale.representation.whole_field import Normaliser, WholeField
-from twoscale.representation.with_parameters import WithParameters, beside_parameters
+from twoscale.representation.whole_field import NoFields, Normaliser, WholeField
 
 __all__ = [
     "TRANSFORMS",
@@ -20,7 +20,9 @@ __all__ = [
     "CodeGrowth",
     "Conforming",
     "GlobalPCA",
+    "NoFields",
     "Normaliser",
+    "ParameterScale",
     "PatchPCA",
     "Representation",
     "RestrictedPCA",
@@ -29,8 +31,6 @@ __all__ = [
     "Transformed",
     "TwoScale",
     "WholeField",
-    "WithParameters",
-    "beside_parameters",
     "known_stages",
     "pca_stages",
     "read_transform",

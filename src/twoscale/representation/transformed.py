@@ -26,13 +26,25 @@ class Transform:
     apply: Callable[[Tensor], Tensor]
     undo: Callable[[Tensor], Tensor]
 
+    def check(self, name: str, least: float) -> None:
+        """Raise if values of an input, the least of which is given, cannot be transformed."""
+        if self.apply is not _same and not least > 0:
+            raise TwoscaleError(
+                f"the input channel '{name}' has the value {least:.4g}, and its {self.title} is "
+                "taken: give positive values, or fit without the transform"
+            )
+
+
+def _same(values: Tensor) -> Tensor:
+    return values
+
 
 def _positive(values: Tensor) -> Tensor:
     return values.masked_fill(values <= 0, torch.nan)
 
 
 TRANSFORMS = {
-    "none": Transform("the values themselves", lambda values: values, lambda values: values),
+    "none": Transform("the values themselves", _same, _same),
     "log": Transform("logarithm", lambda values: _positive(values).log(), torch.exp),
     "reciprocal": Transform(
         "reciprocal", lambda values: _positive(values).reciprocal(), torch.reciprocal
@@ -120,7 +132,7 @@ class Transformed(Representation):
         return self.fields.supports(domain)
 
     def check(self, space: Space, samples: int) -> None:
-        lengths = {space.channels, space.field_channels}
+        lengths = {space.channels, space.channels + space.parameters}
         if not isinstance(self.transform, str) and len(self.transform) not in lengths:
             raise TwoscaleError(
                 f"one transform per channel was expected, for {space.contents}: got "
@@ -138,9 +150,10 @@ class Transformed(Representation):
     def _kinds_for(self, least: Sequence[float]) -> tuple[str, ...]:
         """Return the transform of each channel, whose least values are known."""
         if not isinstance(self.transform, str):
-            return (*self.transform, *["none"] * (len(least) - len(self.transform)))
+            return self.transform[: len(least)]
         kinds = tuple(self.transform if value > 0 else "none" for value in least)
-        if self.transform != "none" and set(kinds) == {"none"}:
+        alone = not self.space.parameters  # of which the transform may be, too
+        if self.transform != "none" and alone and set(kinds) == {"none"}:
             names = zip(self.space.channel_names, least, strict=True)
             values = ", ".join(f"'{channel}' from {value:.4g} on" for channel, value in names)
             raise TwoscaleError(
@@ -160,12 +173,7 @@ class Transformed(Representation):
 
     def _refuse_values(self, least: Sequence[float]) -> None:
         for channel, kind, value in zip(self.space.channel_names, self.kinds, least, strict=True):
-            if kind != "none" and not value > 0:
-                raise TwoscaleError(
-                    f"the input channel '{channel}' has the value {value:.4g}, and its "
-                    f"{TRANSFORMS[kind].title} is taken: give positive values, or fit without the "
-                    "transform"
-                )
+            TRANSFORMS[kind].check(channel, value)
 
     def _transformed(self, fields: Tensor) -> Tensor:
         return self._by_channel(fields, [TRANSFORMS[kind].apply for kind in self.kinds])
@@ -204,6 +212,14 @@ class Transformed(Representation):
         self._take(tuple(NAMES[place] for place in applied.tolist()), applied.device)
         self.fields.restore(subset(tensors, "fields"), space)
         return self
+
+    def parameter_kinds(self, parameters: Tensor, channels: int) -> tuple[str, ...]:
+        """Return the transforms of parameters (samples, P) beside so many channels."""
+        if isinstance(self.transform, str):
+            least = parameters.amin(0).tolist()
+            return tuple(self.transform if value > 0 else "none" for value in least)
+        missing = channels + parameters.shape[1] - len(self.transform)
+        return (*self.transform[channels:], *["none"] * missing)
 
     @property
     def affine(self) -> Representation:

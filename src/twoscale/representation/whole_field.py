@@ -69,6 +69,45 @@ class Normaliser(nn.Module):
         return fields * self.std + self.mean
 
 
+class NoFields(Representation):
+    """The empty code of inputs that are parameters alone."""
+
+    name = "no-fields"
+    title = "no fields"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("nothing", torch.zeros(0), persistent=False)
+
+    def check(self, space: Space, samples: int) -> None:
+        """Accept parameters alone."""
+
+    def _fit(self, source: FieldSource, *, seed: int, clock: Clock, name: str) -> None:
+        """There is nothing to fit."""
+
+    def encode(self, fields: Tensor) -> Tensor:
+        return fields.flatten(1)
+
+    def decode(self, codes: Tensor) -> Tensor:
+        return codes.reshape(codes.shape[0], *self.space.shape)
+
+    def restore(self, tensors: Mapping[str, Tensor], space: Space) -> Self:
+        self.space = space
+        return self
+
+    @property
+    def block_sizes(self) -> list[int]:
+        return []
+
+    @property
+    def ranks(self) -> dict[str, list[int]]:
+        return {}
+
+    @property
+    def explained_variance(self) -> dict[str, float]:
+        return {"parameters": 1.0}
+
+
 class WholeField(Representation):
     """All nodes of the field, each channel normalised; nothing is left out.
 

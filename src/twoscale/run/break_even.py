@@ -38,7 +38,7 @@ def break_even(
         return {}
     fields = test.on(surrogate.device, resident=False)
     try:
-        times = compared_times(problem, surrogate.predict_fields, fields)
+        times = compared_times(problem, surrogate.predict_batch, fields)
     except (TwoscaleError, NotImplementedError):  # inputs or an equation that solve refuses
         return {}
     return {"break_even": BreakEven(*times, fit_seconds(metrics, search)).as_dict()}

@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from twoscale.data import Dataset, Shares, Split, split_samples
+from twoscale.data.description import SIDES
 from twoscale.data.split import TESTED_ELSEWHERE
+from twoscale.data.store import Indices
 from twoscale.errors import TwoscaleError
 from twoscale.fields.pairs import Pairs, SplitData
 from twoscale.fields.samples import Source
@@ -161,10 +163,8 @@ def _stored_pairs(
             f"workers read datasets, and {dataset.path} is none: make one with 'twoscale import'"
         )
     options = {} if workers is None else {"workers": workers}
-    return [
-        _pairs(dataset, *(dataset.fields(side, part, **options) for side in ("input", "output")))
-        for part in parts
-    ]
+    sides = [[dataset.fields(side, part, **options) for part in parts] for side in SIDES]
+    return _all_pairs(dataset, sides, parts)
 
 
 def _loaded(
@@ -172,13 +172,13 @@ def _loaded(
 ) -> list[Pairs]:
     """Return the pairs of some parts of one dataset, in memory."""
     sides = []
-    for done, side in enumerate(("input", "output")):
+    for done, side in enumerate(SIDES):
         if progress:
             progress("loading", done, 2, f"{side} fields")
         sides.append(dataset.load_fields(side, parts))
     if progress:
         progress("loading", 2, 2, "")
-    return [_pairs(dataset, *sources) for sources in zip(*sides, strict=True)]
+    return _all_pairs(dataset, sides, parts)
 
 
 def stored_pairs(dataset: Dataset, samples: Sequence[int], workers: Workers) -> Pairs:
@@ -188,13 +188,19 @@ def stored_pairs(dataset: Dataset, samples: Sequence[int], workers: Workers) -> 
 
 def loaded_pairs(dataset: Dataset, samples: Sequence[int]) -> Pairs:
     """Return the pairs of some samples, in memory."""
-    inputs, outputs = (dataset.load_fields(side, [samples])[0] for side in ("input", "output"))
-    return _pairs(dataset, inputs, outputs)
+    sides = [dataset.load_fields(side, [samples]) for side in SIDES]
+    return _all_pairs(dataset, sides, [samples])[0]
 
 
-def _pairs(dataset: Dataset, inputs: FieldSource, outputs: FieldSource) -> Pairs:
-    input_rank, output_rank = dataset.ranks
-    return Pairs(
-        Source(inputs, dataset.input_space, input_rank),
-        Source(outputs, dataset.output_space, output_rank),
-    )
+def _all_pairs(
+    dataset: Dataset, sides: Sequence[Sequence[FieldSource]], parts: Sequence[Indices]
+) -> list[Pairs]:
+    """Return the pairs of parts of a dataset, whose fields of both sides are given."""
+    ranks, spaces = dataset.ranks, (dataset.input_space, dataset.output_space)
+    return [
+        Pairs(
+            Source(inputs, spaces[0], ranks[0], parameters=parameters),
+            Source(outputs, spaces[1], ranks[1]),
+        )
+        for inputs, outputs, parameters in zip(*sides, dataset.parameters(parts), strict=True)
+    ]

@@ -112,24 +112,25 @@ def side_by_side(works: Sequence[Callable[[], Result]], device: torch.device) ->
 # Predictions
 
 
-def replayed(operator: nn.Module, fields: Tensor) -> Tensor:
-    """Return operator(fields) without gradients, on CUDA from a recording where there is one.
+def replayed(operator: nn.Module, *inputs: Tensor) -> Tensor:
+    """Return operator(*inputs) without gradients, on CUDA from a recording where there is one.
 
     Every tensor that the operator reads must be its parameter or buffer, or keep its memory for
     good. Threads wait for each other.
     """
     if torch.is_grad_enabled():
         with torch.no_grad():
-            return replayed(operator, fields)
+            return replayed(operator, *inputs)
+    fields = inputs[0]
     if not fields.is_cuda or _cannot_record():
-        return operator(fields)
+        return operator(*inputs)
     with exclusive_stream(fields.device):
         if fields.numel() > _LARGEST:
-            return operator(fields)
+            return operator(*inputs)
         if operator not in _RECORDINGS:
             _RECORDINGS[operator] = Recordings()
-        recording = _RECORDINGS[operator].find(operator, fields)
-        return operator(fields) if recording is None else recording(fields)
+        recording = _RECORDINGS[operator].find(operator, inputs)
+        return operator(*inputs) if recording is None else recording(*inputs)
 
 
 def _cannot_record() -> bool:
@@ -144,12 +145,12 @@ class Recordings:
         self.known: OrderedDict[Any, Recording | None] = OrderedDict()  # None: seen once
         self.weights: _Weights | None = None
 
-    def find(self, operator: nn.Module, fields: Tensor) -> Recording | None:
-        """Return the recording for this shape; made at the second call, None at the first."""
+    def find(self, operator: nn.Module, inputs: Sequence[Tensor]) -> Recording | None:
+        """Return the recording for these shapes; made at the second call, None at the first."""
         if self.weights is None or self.weights.moved():
             self.known.clear()
             self.weights = _Weights(operator)
-        key = (fields.shape, fields.dtype, fields.device, precision_flags())
+        key = (*((one.shape, one.dtype, one.device) for one in inputs), precision_flags())
         if key not in self.known:
             self.known[key] = None
             if len(self.known) > _KEPT:
@@ -160,7 +161,7 @@ class Recordings:
         if found is None:
             graphs = [one.graph for one in self.known.values() if one is not None]
             # Only one of them runs at a time: they may work in the same memory.
-            found = Recording(operator, fields, graphs[0].pool() if graphs else None)
+            found = Recording(operator, inputs, graphs[0].pool() if graphs else None)
             self.known[key] = found
         return found
 
@@ -169,23 +170,27 @@ _RECORDINGS: WeakKeyDictionary[nn.Module, Recordings] = WeakKeyDictionary()
 
 
 class Recording:
-    """One prediction as a CUDA graph, from a fixed input to a fixed output."""
+    """One prediction as a CUDA graph, from fixed inputs to a fixed output."""
 
-    def __init__(self, operator: nn.Module, fields: Tensor, pool: Any) -> None:
-        def predict() -> tuple[Tensor, Tensor]:
-            # Made here, the input lies in the graph's own memory, as all else it works on.
-            inputs = torch.empty_like(fields, memory_format=torch.contiguous_format)
-            return inputs, operator(inputs)
+    def __init__(self, operator: nn.Module, given: Sequence[Tensor], pool: Any) -> None:
+        device = given[0].device
+
+        def predict() -> tuple[list[Tensor], Tensor]:
+            # Made here, the inputs lie in the graph's own memory, as all else it works on.
+            layout = torch.contiguous_format
+            inputs = [torch.empty_like(one, memory_format=layout) for one in given]
+            return inputs, operator(*inputs)
 
         # Tensors made in inference mode could not be written to outside of it.
         with torch.inference_mode(False), torch.no_grad():
-            warm_up(lambda: operator(fields), fields.device)
+            warm_up(lambda: operator(*given), device)
             self.graph, (self.inputs, self.outputs) = record(
-                predict, fields.device, pool=pool, capture_error_mode="thread_local"
+                predict, device, pool=pool, capture_error_mode="thread_local"
             )
 
-    def __call__(self, fields: Tensor) -> Tensor:
-        self.inputs.copy_(fields)
+    def __call__(self, *inputs: Tensor) -> Tensor:
+        for own, given in zip(self.inputs, inputs, strict=True):
+            own.copy_(given)
         self.graph.replay()
         return self.outputs.clone()
 

@@ -257,7 +257,7 @@ def _trained_too_short(found: Findings) -> Suggestion | None:
 def _more_samples(found: Findings) -> Iterator[Suggestion]:
     yield Suggestion(_twice_the_samples(found))
     known = "symmetries" in found.settings
-    if found.symmetries != "none" or not found.inputs.field_channels or not known:
+    if found.symmetries != "none" or not found.inputs.channels or not known:
         return
     if found.known_symmetries != "none":
         images = len(_group(found.known_symmetries, found))

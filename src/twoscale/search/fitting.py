@@ -13,9 +13,9 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.pairs import Pairs, SplitData
-from twoscale.fields.source import ChangedSource, FieldSource, Shape
+from twoscale.fields.source import Batch
 from twoscale.files import Checkpoints
-from twoscale.math.measures import Batch, relative_errors
+from twoscale.math.measures import Comparison, relative_errors
 from twoscale.operators.fitting import FitOptions, FittedRepresentations
 from twoscale.representation import Representation
 from twoscale.representation.nearest import NearestCodes
@@ -94,15 +94,15 @@ class FieldFitter(Fitter):
         )
         began = self.clock()
         latent = surrogate.operator_.latent
-        predict = surrogate.predict_fields
+        predict = surrogate.predict_batch
         run = _epochs_run(surrogate, probed=candidate.probed)
         errors = _errors(predict, self.validation)
         measured = Outcome(
             error=errors["mean_relative_l2"],
             mre=errors["mre"],
-            training_error=_error(predict, _first(self.training, self.validation_samples)),
+            training_error=_error(predict, self.training.cut(self.validation_samples)),
             oracle=self._oracle(latent.outputs),
-            input_code=latent.inputs.code_size,
+            input_code=latent.input_code_size,
             output_code=latent.outputs.code_size,
             tuned=_tuned(candidate, surrogate),
             epoch_seconds=epochs.mean(run) if run and candidate.probed else None,
@@ -116,14 +116,14 @@ class FieldFitter(Fitter):
             return 0.0
         nearest = NearestCodes(outputs)
         truth = Pairs(self.validation.outputs, self.validation.outputs)
-        return _error(lambda fields: outputs.decode(nearest(fields)), truth)
+        return _error(lambda batch: outputs.decode(nearest(batch.fields)), truth)
 
     def half_error(self, candidate: Candidate, deadline: float | None = None) -> float:
         """Return the validation error of a candidate that learns from half of the samples."""
-        half = _first(self.training, self.space.samples // 2)
+        half = self.training.cut(self.space.samples // 2)
         with _refused_if_too_large(candidate):
             surrogate = self._fitted(candidate, half, {}, progress=self.progress, deadline=deadline)
-            return _error(surrogate.predict_fields, self.validation)
+            return _error(surrogate.predict_batch, self.validation)
 
     def _fitted(
         self,
@@ -209,49 +209,15 @@ def _refused_if_too_large(candidate: Candidate) -> Iterator[None]:
         raise TwoscaleError(f"{candidate.label} is too large for this machine: {error}") from error
 
 
-class FirstFields(ChangedSource):
-    """The first fields of another source."""
-
-    def __init__(self, source: FieldSource, samples: int) -> None:
-        self.source = source
-        self.samples = min(samples, source.shape[0])
-
-    @property
-    def shape(self) -> Shape:
-        return self.samples, *self.source.shape[1:]
-
-    def ranges(self) -> list[slice]:
-        return [one for one in self.source.ranges() if one.start < self.samples]
-
-    def _changed(self, chunks: Iterator[Tensor], start: int) -> Iterator[Tensor]:
-        left = self.samples - start
-        for chunk in chunks:
-            yield chunk[:left]
-            left -= len(chunk)
-            if left <= 0:
-                return
-
-    def to(self, device: torch.device) -> FirstFields:
-        return FirstFields(self.source.to(device), self.samples)
-
-
-def _first(pairs: Pairs, samples: int) -> Pairs:
-    inputs, outputs = (
-        replace(side, fields=FirstFields(side.fields, samples))
-        for side in (pairs.inputs, pairs.outputs)
-    )
-    return Pairs(inputs, outputs)
-
-
 @torch.no_grad()
-def _errors(predict: Callable[[Tensor], Tensor], pairs: Pairs) -> dict[str, float]:
+def _errors(predict: Callable[[Batch], Tensor], pairs: Pairs) -> dict[str, float]:
     """Return both relative L2 errors of predictions, as the metrics count them."""
     return relative_errors(
-        Batch(predict(seen).double(), truth.double()) for seen, truth in pairs.chunks()
+        Comparison(predict(seen).double(), truth.double()) for seen, truth in pairs.chunks()
     )
 
 
-def _error(predict: Callable[[Tensor], Tensor], pairs: Pairs) -> float:
+def _error(predict: Callable[[Batch], Tensor], pairs: Pairs) -> float:
     """Return the mean relative L2 error of predictions, which a search chooses by."""
     return _errors(predict, pairs)["mean_relative_l2"]
 

@@ -166,7 +166,7 @@ class SearchSpace:
     @cached_property
     def input_values(self) -> int:
         """Return how many numbers an input field is, parameters left out."""
-        return self.inputs.field_channels * self.inputs.grid.nodes
+        return self.inputs.channels * self.inputs.grid.nodes
 
     @cached_property
     def chains(self) -> list[str]:
@@ -309,7 +309,7 @@ class SearchSpace:
     @cached_property
     def input_patch_nodes(self) -> int:
         """Return the numbers of the largest patch of an input, parameters left out."""
-        return self.inputs.field_channels * self._patch(self.inputs.grid.plane.shape)
+        return self.inputs.channels * self._patch(self.inputs.grid.plane.shape)
 
     def _patch(self, shape: tuple[int, int]) -> int:
         sides = zip(shape, self.patches, strict=True)

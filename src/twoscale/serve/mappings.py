@@ -18,6 +18,7 @@ from torch import Tensor
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
+from twoscale.fields.source import Batch
 from twoscale.problems import Problem
 
 _KARHUNEN_LOEVE = re.compile(r"kl:(\d+)(?:,width=(\d*\.?\d+(?:e[+-]?\d+)?))?")
@@ -42,29 +43,28 @@ class InputMap:
 
     def __init__(self, space: Space) -> None:
         self.space = space
-        self.field_numbers = space.field_channels * space.grid.nodes
+        self.field_numbers = space.channels * space.grid.nodes
         self.meaning = f"the values of {space.contents}, row by row"
         if not self.field_numbers:
             self.meaning = f"{space.parameters} parameters"
 
     def _fields(self, vector: Tensor) -> Tensor:
         """Return fields (b, C, H, W) of vectors (b, n)."""
-        return vector.reshape(-1, self.space.field_channels, *self.space.grid.shape)
+        return vector.reshape(-1, self.space.channels, *self.space.grid.shape)
 
     @property
     def sizes(self) -> list[int]:
         """Return the lengths of the input vectors."""
         return [size for size in (self.field_numbers, self.space.parameters) if size]
 
-    def __call__(self, vectors: Sequence[Tensor]) -> Tensor:
-        """Return field batches (b, C, H, W), parameters as the last channels."""
-        parts = []
+    def __call__(self, vectors: Sequence[Tensor]) -> Batch:
+        """Return the batch that vectors stand for."""
+        first = vectors[0]
         if self.field_numbers:
-            parts.append(self._fields(vectors[0]))
-        if self.space.parameters:
-            expanded = vectors[-1][:, :, None, None]
-            parts.append(expanded.expand(-1, -1, *self.space.grid.shape))
-        return torch.cat(parts, 1)
+            fields = self._fields(first)
+        else:
+            fields = first.new_zeros(first.shape[0], *self.space.shape)
+        return Batch.of(fields, vectors[-1] if self.space.parameters else None)
 
 
 class KarhunenLoeve(InputMap):

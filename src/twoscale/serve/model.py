@@ -14,6 +14,7 @@ from torch import Tensor
 
 from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import check_prediction, read_shape, sample_shape
+from twoscale.fields.source import Batch
 from twoscale.serve.batching import QueuedCall, Tensors
 from twoscale.serve.derivatives import gradient, hessian_action, jacobian_action
 from twoscale.serve.mappings import Points, input_map, points_from
@@ -127,7 +128,7 @@ class ServedModel:
         return MemoryNeed(samples, _SINGLE * held, numbers)
 
     def read(self, asked: FieldRequest) -> PredictionInputs:
-        """Return inputs as a field batch, or raise a TwoscaleError that says what is wrong."""
+        """Return inputs as a batch, or raise a TwoscaleError that says what is wrong."""
         inputs = prediction_inputs(
             asked.fields,
             asked.parameters,
@@ -135,14 +136,14 @@ class ServedModel:
             self.surrogate.ranks_[0],
             resample=asked.resample,
         )
-        if not bool(torch.isfinite(inputs.fields).all()):
+        if not bool(torch.isfinite(inputs.batch.fields).all()):
             raise TwoscaleError("the inputs contain NaN or infinite values")
-        self._check_values(inputs.fields)
+        self._check_values(inputs.batch)
         return inputs
 
-    def _check_values(self, fields: Tensor) -> None:
+    def _check_values(self, inputs: Batch) -> None:
         """Raise if the surrogate cannot read these values, such as the logarithm of a negative."""
-        self.surrogate.operator_.latent.inputs.check_values(fields)
+        self.surrogate.operator_.latent.check_values(inputs)
 
     def prediction(self, inputs: PredictionInputs, level: float | None = None) -> QueuedCall:
         """Return what predicts the solutions of inputs, and with a level assesses them.
@@ -153,22 +154,22 @@ class ServedModel:
             self.surrogate.check_level(level)
 
         def work(arguments: Tensors) -> Tensors:
-            (fields,) = arguments
+            batch = Batch.of(*arguments)
             if level is None:
-                return (self.surrogate.predict_fields(fields),)
+                return (self.surrogate.predict_batch(batch),)
             trust = self.surrogate.trust_
             assert trust is not None  # by check_level
-            found = assessed(self.surrogate, trust, fields, level=level, length=len(fields))
+            found = assessed(self.surrogate, trust, batch, level=level, length=len(batch))
             return (found.fields, torch.as_tensor(found.radius), torch.as_tensor(found.outside))
 
-        return QueuedCall((self.name, "predict", level), work, (inputs.fields,))
+        return QueuedCall((self.name, "predict", level), work, inputs.batch.tensors)
 
     def answer(self, inputs: PredictionInputs, results: Tensors) -> tuple[np.ndarray, ...]:
         """Return results as a user's arrays: fields, and radii and flags of an assessment.
 
         Raise if the fields are not finite.
         """
-        check_prediction(inputs.fields, results[0], self._check_values)
+        check_prediction(inputs.batch, results[0], self._check_values)
         fields = inputs.result(results[0], self.spaces, self.surrogate.ranks_[1])
         return np.asarray(fields), *(result.numpy() for result in results[1:])
 
@@ -219,7 +220,7 @@ class ServedModel:
         """
 
         def function(inputs: Sequence[Tensor]) -> Tensor:
-            fields = self._operator(self.input_map(inputs))
+            fields = self._operator(*self.input_map(inputs).tensors)
             return fields.flatten(1) if points is None else points(fields)
 
         def work(arguments: Tensors) -> Tensors:
@@ -242,7 +243,7 @@ class ServedModel:
             "name": self.name,
             "method": self.surrogate.method,
             "problem": None if problem is None else problem.name,
-            "input_shape": shown if inputs.field_channels else None,
+            "input_shape": shown if inputs.channels else None,
             "parameters": inputs.parameters,
             "output_shape": ["samples", *sample_shape(outputs, self.surrogate.ranks_[1])],
             "assess": trust is not None and trust.band is not None,

@@ -195,12 +195,12 @@ def _as_fields_or_parameters(
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Return what an array means: fields, or parameters if the surrogate reads nothing else."""
     space = model.spaces[0]
-    if space.field_channels and space.parameters:
+    if space.channels and space.parameters:
         raise TwoscaleError(
             f"{model.name} reads fields and parameters, and an npy body holds one array: send "
             f"{JSON} with fields and parameters"
         )
-    return (array, None) if space.field_channels else (None, array)
+    return (array, None) if space.channels else (None, array)
 
 
 def _response(

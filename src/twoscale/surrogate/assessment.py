@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from twoscale.errors import TwoscaleWarning
-from twoscale.fields.source import slices
+from twoscale.fields.source import Batch, slices
 from twoscale.runtime.progress import Progress
 from twoscale.trust import NODES, Certificate, Trust
 from twoscale.trust.input_range import KINDS, Familiarity
@@ -177,13 +177,13 @@ class Assessment:
 def assessed(
     surrogate: Any,
     trust: Trust,
-    inputs: Tensor,
+    inputs: Batch,
     *,
     level: float,
     length: int,
     progress: Progress | None = None,
 ) -> Assessment:
-    """Return the predictions of checked inputs (b, C, H, W), with how far they can be trusted.
+    """Return the predictions of checked inputs, with how far they can be trusted.
 
     `length` samples are assessed at a time.
     """
@@ -193,7 +193,7 @@ def assessed(
     seen: list[Familiarity] = []
     for part in slices(len(inputs), length):
         given = inputs[part].to(surrogate.device)
-        predicted = surrogate.predict_fields(given)
+        predicted = surrogate.predict_batch(given)
         scores = difficulty(given, predicted)
         width = band.half_width(scores, predicted, level)
         parts.append((predicted, predicted - width, predicted + width, band.radius(scores, level)))
@@ -201,7 +201,7 @@ def assessed(
         if progress:
             progress("fields", part.stop, len(inputs), "")
     predicted, lower, upper, radius = (
-        torch.cat(one).to(inputs.device) for one in zip(*parts, strict=True)
+        torch.cat(one).to(inputs.fields.device) for one in zip(*parts, strict=True)
     )
-    flags = Flags.of(seen, surrogate.input_space_.channel_names)
+    flags = Flags.of(seen, surrogate.input_space_.labels)
     return Assessment(predicted, radius.cpu().numpy(), lower, upper, flags, level)

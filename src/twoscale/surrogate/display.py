@@ -94,7 +94,7 @@ def _fitted_rows(surrogate: Any) -> dict[str, str]:
         "trained numbers": f"{count_parameters(surrogate.operator_):,}",
     }
     if latent.outputs.compresses:
-        codes = f"{latent.inputs.code_size} → {latent.outputs.code_size} numbers per field"
+        codes = f"{latent.input_code_size} → {latent.outputs.code_size} numbers per field"
         rows["codes"] = codes
     for role, error in surrogate.errors_.items():
         rows[f"{role} error"] = percent(error)

@@ -244,7 +244,7 @@ class _Driver:
         name = (fit.options.data, fit.options.seed, len(inputs))
         if self._range is None or self._range[0] != name:
             start = now()
-            trust = Trust.of_inputs(inputs.fields, inputs.space)
+            trust = Trust.of_inputs(inputs)
             self._range = name, trust, now() - start
         return self._range[1:]
 
@@ -302,7 +302,7 @@ def with_trust(state: FittedState, data: SplitData, **options: Any) -> FittedSta
         clock = Clock()
         inputs = data.training.inputs.to(options["device"], resident=False)
         with clock.stage(CALIBRATION.name):
-            trust = Trust.of_inputs(inputs.fields, inputs.space)
+            trust = Trust.of_inputs(inputs)
         state = replace(state, trust=trust, timings=add_seconds(state.timings, clock.seconds))
     if data.calibration is None:
         return state
@@ -326,7 +326,7 @@ def calibrated(
     with clock.stage(CALIBRATION.name):
         predict = batched(state.operator, state.spaces, device, batch)
         apart = calibration.on(device)
-        trust = state.trust or Trust.of_inputs(apart.inputs.fields, state.spaces[0])
+        trust = state.trust or Trust.of_inputs(apart.inputs)
         seen = None if choice is None else choice.on(device)
         trust = trust.calibrate(state.operator, problem, predict, apart, seen)
     return replace(state, trust=trust, timings=add_seconds(state.timings, clock.seconds))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -15,11 +15,11 @@ from twoscale.domain.grid import Grid
 from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError, TwoscaleWarning
 from twoscale.fields.pairs import Pairs
-from twoscale.fields.source import range_length, slices
+from twoscale.fields.source import Batch, range_length, slices
 from twoscale.fields.workers import HERE, Job
 from twoscale.math.measures import (
     ACCURACY,
-    Batch,
+    Comparison,
     mean_relative_l2,
     measure_all,
     measure_channels,
@@ -83,7 +83,7 @@ def evaluate_operator(
     batches = errors.collected(_batches(test, predict, clock, coverage), progress, len(test))
     values, apart = measure_channels(measures, batches)
     latent = operator.latent
-    inputs, outputs = latent.inputs, latent.outputs
+    outputs = latent.outputs
     decodes = isinstance(operator, LatentOperator) and outputs.compresses
     oracle: dict[str, float] = {}
     oracle_apart: dict[str, list[float]] = {}
@@ -104,7 +104,8 @@ def evaluate_operator(
         metrics["channels"] = _of_channels(apart, oracle_apart, names)
     if oracle:
         metrics["oracle_seams"] = subset(oracle, "common")
-    metrics["input_code"] = inputs.code_size if outputs.compresses else None
+    latent = operator.latent
+    metrics["input_code"] = latent.input_code_size if outputs.compresses else None
     metrics["output_code"] = outputs.code_size if outputs.compresses else None
     if outputs.compresses:
         metrics["explained_variance"] = _explained(latent)
@@ -124,14 +125,14 @@ def evaluate_operator(
     return {name: _finite(value) for name, value in metrics.items()}
 
 
-def _through(function: Predict, test: Pairs) -> Iterator[Batch]:
+def _through(function: Callable[[Tensor], Tensor], test: Pairs) -> Iterator[Comparison]:
     """Yield true outputs beside what a function makes of them."""
     with torch.no_grad():
         for truth in test.outputs.fields.chunks():
-            yield Batch(function(truth).double(), truth.double())
+            yield Comparison(function(truth).double(), truth.double())
 
 
-def _mre(batches: Iterable[Batch]) -> float:
+def _mre(batches: Iterable[Comparison]) -> float:
     return measure_channels({"mre": ACCURACY["mre"]}, batches)[0]["mre"]
 
 
@@ -143,8 +144,8 @@ class _SampleErrors:
         self.l1_parts: list[Tensor] = []
 
     def collected(
-        self, batches: Iterable[Batch], progress: Progress | None = None, samples: int = 0
-    ) -> Iterator[Batch]:
+        self, batches: Iterable[Comparison], progress: Progress | None = None, samples: int = 0
+    ) -> Iterator[Comparison]:
         done = 0
         for batch in batches:
             self.parts.append(sample_errors(batch.prediction, batch.truth).cpu())
@@ -248,18 +249,18 @@ def _explained(latent: LatentOperator) -> dict[str, float]:
 
 def _batches(
     test: Pairs, predict: Predict, clock: Clock, coverage: Coverage | None = None
-) -> Iterator[Batch]:
+) -> Iterator[Comparison]:
     """Yield batches in float64, for sums of small differences of float32 fields."""
     for inputs, truth, prediction in _predicted(test, predict, clock):
         if coverage is not None:
             coverage.observe(inputs, prediction, truth)
-        seen = inputs[:, : test.inputs.space.field_channels]  # equations have no parameters of ours
-        yield Batch(prediction.double(), truth.double(), seen.double())
+        fields = inputs.fields  # equations have no parameters of ours
+        yield Comparison(prediction.double(), truth.double(), fields.double())
 
 
 def _predicted(
     test: Pairs, predict: Predict, clock: Clock
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+) -> Iterator[tuple[Batch, Tensor, Tensor]]:
     """Yield inputs, true outputs and predictions, whose time is kept.
 
     On a GPU the first prediction of a shape loads kernels and allocates memory, and the second one
@@ -270,8 +271,8 @@ def _predicted(
         return
     warm: set[torch.Size] = set()
     for inputs, truth in test.chunks():
-        if inputs.is_cuda and inputs.shape not in warm:
-            warm.add(inputs.shape)
+        if inputs.fields.is_cuda and inputs.fields.shape not in warm:
+            warm.add(inputs.fields.shape)
             for _ in range(2):
                 predict(inputs)
         with clock.stage(INFERENCE.name):
@@ -281,22 +282,23 @@ def _predicted(
 
 def _predicted_elsewhere(
     test: Pairs, predict: Predict, clock: Clock
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+) -> Iterator[tuple[Batch, Tensor, Tensor]]:
     """Yield the same, range by range, with predictions made by other processes.
 
     The time is that of waiting for them.
     """
     sides = (test.inputs.fields, test.outputs.fields)
-    workers: Any = sides[0].workers
+    inputs_of, workers = test.inputs.batches, cast(Any, sides[0].workers)
     length = min(range_length(*side.shape[1:]) for side in sides)
     ranges = list(slices(len(test), length))
-    predicted = workers.each(Job(partial(_predictions, predict=predict), sides[0]), ranges)
+    work = Job(partial(_predictions, predict=predict), cast(Any, inputs_of))
+    predicted = workers.each(work, ranges)
     for samples in ranges:
         with clock.stage(INFERENCE.name):
             prediction = next(predicted)
-        inputs, truth = (torch.cat(list(side.read(samples))) for side in sides)
-        yield inputs, truth, prediction
+        fields, truth = (torch.cat(list(side.read(samples))) for side in sides)
+        yield Batch(fields, test.inputs.scalars[samples]), truth, prediction
 
 
-def _predictions(chunks: Iterator[Tensor], predict: Predict) -> Tensor:
+def _predictions(chunks: Iterator[Batch], predict: Predict) -> Tensor:
     return torch.cat([predict(chunk) for chunk in chunks])

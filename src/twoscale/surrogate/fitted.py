@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, Generic, TypeVar, overload
 
 import torch
@@ -15,7 +16,7 @@ from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.pairs import Pairs
 from twoscale.fields.samples import Array, Fields, check_prediction
-from twoscale.fields.source import slices
+from twoscale.fields.source import Batch, slices
 from twoscale.operators.operators import FieldOperator
 from twoscale.operators.spec import SurrogateSpec
 from twoscale.problems import Problem
@@ -37,6 +38,7 @@ from twoscale.surrogate.prediction import (
     Resampling,
     asks_for_gradient,
     batch_length,
+    called,
     check_alike,
     in_batches,
     matching_parts,
@@ -179,7 +181,7 @@ class FittedSurrogate:
         state, known = self._fitted_state(), self._known_trust().known
         given = self._inputs(state, inputs, parameters, resample)
         predicted = self._predict_given(state, given)
-        return predicted, self._flags(known, given.fields.detach())
+        return predicted, self._flags(known, given.batch)
 
     @staticmethod
     def _inputs(
@@ -197,26 +199,26 @@ class FittedSurrogate:
         progress: ShowProgress = None,
     ) -> Any:
         """Return the checked predictions of inputs, as an array of the user's kind."""
-        fields, length = given.fields, batch_size or self._batch_size(state)
-        predict = prediction_of(state.operator, fields)
-        with torch.set_grad_enabled(asks_for_gradient(fields)), reporting(progress) as report:
-            predicted = in_batches(predict, fields, length, self.device, report)
+        batch, length = given.batch, batch_size or self._batch_size(state)
+        predict = prediction_of(state.operator, batch)
+        with torch.set_grad_enabled(asks_for_gradient(batch)), reporting(progress) as report:
+            predicted = in_batches(predict, batch, length, self.device, report)
             # Only now: on CUDA it waits for the device.
-            check_values = state.operator.latent.inputs.check_values
-            check_prediction(fields.detach(), predicted.detach(), check_values)
+            check_prediction(batch, predicted.detach(), state.operator.latent.check_values)
             return given.result(predicted, state.spaces, state.ranks[1])
 
     @torch.no_grad()
-    def predict_fields(self, fields: Tensor, batch_size: int | None = None) -> Tensor:
-        """Return the predictions of a field batch, parameters among its channels; unchecked."""
+    def predict_batch(self, inputs: Batch, batch_size: int | None = None) -> Tensor:
+        """Return the predictions of a batch; unchecked."""
         state = self._fitted_state()
         length = batch_size or self._batch_size(state)
-        return in_batches(prediction_of(state.operator, fields), fields, length, self.device)
+        return in_batches(prediction_of(state.operator, inputs), inputs, length, self.device)
 
-    def _apply(self, fields: Tensor) -> Tensor:
+    def _apply(self, inputs: Batch) -> Tensor:
         """Return the same without recordings, whose first predictions take longer."""
         state = self._fitted_state()
-        return in_batches(state.operator, fields, self._batch_size(state), self.device)
+        predict = partial(called, state.operator)
+        return in_batches(predict, inputs, self._batch_size(state), self.device)
 
     def input_parts(
         self, inputs: Any, *, parameters: Any = None, resample: bool = False
@@ -285,13 +287,12 @@ class FittedSurrogate:
             found = assessed(
                 self,
                 self._known_trust(),
-                given.fields,
+                given.batch,
                 level=level,
                 length=self._batch_size(state),
                 progress=report,
             )
-        check_values = state.operator.latent.inputs.check_values
-        check_prediction(given.fields.detach(), found.fields, check_values)
+        check_prediction(given.batch, found.fields, state.operator.latent.check_values)
         proves = certificate and given.resampling is None
         if proves and is_elliptic(self.problem, state.spaces[1]):
             # Of the user's inputs: the surrogate reads them in single precision.
@@ -316,15 +317,15 @@ class FittedSurrogate:
             `outside` says it of each sample; distances say why.
         """
         state, known = self._fitted_state(), self._known_trust().known
-        fields = self._inputs(state, inputs, parameters, resample).fields
-        check_prediction(fields, fields[:0], state.operator.latent.inputs.check_values)
-        return self._flags(known, fields)
+        batch = self._inputs(state, inputs, parameters, resample).batch
+        check_prediction(batch, batch.fields[:0], state.operator.latent.check_values)
+        return self._flags(known, batch)
 
-    def _flags(self, known: InputRange, fields: Tensor) -> Flags:
-        """Return the flags of checked fields."""
-        parts = slices(len(fields), self._batch_size(self._fitted_state()))
-        seen = [known(fields[part].to(self.device)) for part in parts]
-        return Flags.of(seen, self.input_space_.channel_names)
+    def _flags(self, known: InputRange, inputs: Batch) -> Flags:
+        """Return the flags of checked inputs."""
+        parts = slices(len(inputs), self._batch_size(self._fitted_state()))
+        seen = [known(inputs[part].to(self.device)) for part in parts]
+        return Flags.of(seen, self.input_space_.labels)
 
     def check_level(self, level: float) -> None:
         """Raise if radii of this level cannot be given."""

@@ -58,7 +58,7 @@ class InputReader:
         source = as_samples(
             fields, name, periodic=known.grid.plane.periodic, like=known, any_grid=self.any_grid
         )
-        names = None if known.names is None else known.names[: known.field_channels]
+        names = None if known.names is None else known.names[: known.channels]
         if names is None or len(names) != source.space.channels:
             return source  # another number of channels is told as what it is, by `check_alike`
         return replace(source, space=replace(source.space, names=names))

@@ -12,6 +12,7 @@ from torch import Tensor
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.samples import fits_rank
+from twoscale.fields.source import Batch
 from twoscale.files.reading import is_a
 from twoscale.methods.recipes import every_setting, resolve
 from twoscale.operators.operators import FieldOperator
@@ -67,7 +68,13 @@ def retained_dimensions(operator: FieldOperator) -> dict[str, Any]:
     sides = {"input": latent.inputs, "output": latent.outputs}
     if not latent.outputs.compresses:
         return {}
-    return {side: {"code": part.code_size, "ranks": part.ranks} for side, part in sides.items()}
+    found: dict[str, Any] = {
+        side: {"code": part.code_size, "ranks": part.ranks} for side, part in sides.items()
+    }
+    if count := latent.inputs.space.parameters:
+        found["input"]["code"] = latent.input_code_size
+        found["input"]["ranks"] |= {"parameters": [count]}
+    return found
 
 
 def restored(
@@ -160,9 +167,9 @@ def _ranks(stored: Any, inputs: Space, outputs: Space) -> tuple[int, int]:
 @torch.no_grad()
 def _try_out(operator: FieldOperator, inputs: Space, outputs: Space, device: torch.device) -> None:
     """Raise if the operator does not map fields of one space to fields of the other."""
-    predicted = operator(
-        torch.ones(1, *inputs.shape, device=device)
-    )  # positive: it has a logarithm
+    # Positive numbers: they have a logarithm.
+    ones = Batch(torch.ones(1, *inputs.shape), torch.ones(1, inputs.parameters))
+    predicted = operator(*ones.to(device).tensors)
     if predicted.shape[1:] != outputs.shape:
         raise TwoscaleError(
             f"it predicts fields of shape {tuple(predicted.shape[1:])} where the manifest says "
@@ -187,7 +194,9 @@ def _check_sizes(
     if _NODE_BYTES * values > available_memory():
         raise TwoscaleError(f"there is not enough memory for fields of {spaces[1]} nodes")
     stored = sum(tensor.numel() for tensor in tensors.values())
-    if max(space.channels for space in spaces) > stored:  # each has a scale of its own at least
+    if (
+        max(space.channels + space.parameters for space in spaces) > stored
+    ):  # each has a scale of its own at least
         raise TwoscaleError(f"the weights do not fit fields of {spaces[0]} and {spaces[1]}")
     for part in (parts["predictor"], parts["correction"] or {}):
         kind = PARTS.get(str(part.get("part")))

@@ -18,12 +18,16 @@ from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.arrays import is_labelled
 from twoscale.fields.samples import as_parameters, four_axes, read_shape, users_rank
-from twoscale.fields.source import chunk_length, slices, with_channels
+from twoscale.fields.source import Batch, chunk_length, slices
 from twoscale.networks.field_map import interpolate_cubic, resample
 from twoscale.runtime.cuda_graphs import replayed
 from twoscale.runtime.progress import Progress
 
-Predict = Callable[[Tensor], Tensor]
+Predict = Callable[[Batch], Tensor]
+"""From inputs to predicted fields."""
+
+FieldMapping = Callable[[Tensor], Tensor]
+"""From fields to fields."""
 
 _USUAL = ("channel", "row", "column")  # names of axes that the inputs do not have
 
@@ -89,7 +93,7 @@ class Resampling:
         grid = self.fitted[1].grid
         return interpolate_cubic(outputs, *grid.plane)
 
-    def interpolated(self, function: Predict | None = None) -> Predict:
+    def interpolated(self, function: FieldMapping | None = None) -> FieldMapping:
         """Return the way of true outputs in, perhaps through a function, and out again."""
         if function is None:
             return lambda outputs: self.leave(self.back(outputs))
@@ -97,7 +101,7 @@ class Resampling:
 
     def predict(self, predict: Predict) -> Predict:
         """Return a prediction from given grid to given grid."""
-        return lambda fields: self.leave(predict(self.enter(fields)))
+        return lambda inputs: self.leave(predict(inputs.map(self.enter)))
 
     @property
     def record(self) -> dict[str, Any]:
@@ -115,45 +119,56 @@ def on_grid(space: Space, grid: Grid) -> Space:
     return replace(space, domain=Grid(grid.shape, periodic=space.grid.periodic))
 
 
-def asks_for_gradient(fields: Tensor) -> bool:
-    """Say whether a prediction from these fields is to be differentiable with respect to them."""
-    return fields.requires_grad and torch.is_grad_enabled()
+def asks_for_gradient(inputs: Batch) -> bool:
+    """Say whether a prediction from these inputs is to be differentiable with respect to them."""
+    return torch.is_grad_enabled() and any(one.requires_grad for one in inputs.tensors)
 
 
-def prediction_of(operator: nn.Module, fields: Tensor) -> Predict:
-    """Return how an operator predicts from such fields: replayed, or with a gradient.
+def prediction_of(operator: nn.Module, inputs: Batch) -> Predict:
+    """Return how an operator predicts from such inputs: replayed, or with a gradient.
 
-    The gradient is that of the fields; the operator's own weights take none.
+    The gradient is that of the inputs; the operator's own weights take none.
     """
-    if not asks_for_gradient(fields):
-        return partial(replayed, operator)
+    if not asks_for_gradient(inputs):
+        return partial(_replayed, operator)
     weights = {name: weight.detach() for name, weight in operator.named_parameters()}
-    return lambda batch: functional_call(operator, weights, (batch,))
+    return lambda batch: functional_call(operator, weights, batch.tensors)
+
+
+def _replayed(operator: nn.Module, inputs: Batch) -> Tensor:
+    return replayed(operator, *inputs.tensors)
+
+
+def called(operator: nn.Module, inputs: Batch) -> Tensor:
+    """Return what an operator makes of inputs; nothing is recorded."""
+    predicted: Tensor = operator(*inputs.tensors)
+    return predicted
 
 
 def in_batches(
     predict: Predict,
-    fields: Tensor,
+    inputs: Batch,
     length: int,
     device: torch.device,
     progress: Progress | None = None,
 ) -> Tensor:
-    """Return the predictions of checked fields, on their own device, `length` at a time."""
-    if len(fields) <= length and progress is None:
-        return predict(fields.to(device)).to(fields.device)
+    """Return the predictions of checked inputs, on their own device, `length` at a time."""
+    home = inputs.fields.device
+    if len(inputs) <= length and progress is None:
+        return predict(inputs.to(device)).to(home)
     made = []
     room: Tensor | None = None
-    for part in slices(len(fields), length):
-        one = predict(fields[part].to(device))
+    for part in slices(len(inputs), length):
+        one = predict(inputs[part].to(device))
         if one.requires_grad:
-            made.append(one.to(fields.device))
+            made.append(one.to(home))
         else:
             # One result that parts are copied into: a list would be copied once more at the end.
             if room is None:
-                room = one.new_empty((len(fields), *one.shape[1:]), device=fields.device)
+                room = one.new_empty((len(inputs), *one.shape[1:]), device=home)
             room[part] = one
         if progress:
-            progress("fields", part.stop, len(fields), "")
+            progress("fields", part.stop, len(inputs), "")
     return torch.cat(made) if room is None else room
 
 
@@ -169,9 +184,9 @@ def batched(
     """Return the predictions of an operator, batch by batch and without gradients."""
 
     @torch.no_grad()
-    def predict(fields: Tensor) -> Tensor:
+    def predict(inputs: Batch) -> Tensor:
         each = length or batch_length(spaces, device)
-        return in_batches(prediction_of(operator, fields), fields, each, device)
+        return in_batches(prediction_of(operator, inputs), inputs, each, device)
 
     return predict
 
@@ -217,10 +232,10 @@ def check_alike(name: str, fitted: Space, given: Space) -> None:
 
 
 def check_shape(name: str, space: Space, shape: Sequence[int]) -> None:
-    """Raise if fields of (channels, height, width) are not those of a fitted space."""
+    """Raise if fields of (channels, *shape) are not those of a fitted space."""
     if tuple(shape) != space.shape:
-        channels, height, width = shape
-        came = Space(Grid((height, width)), channels, parameters=min(space.parameters, channels))
+        channels, *sides = shape
+        came = Space(Grid(sides), channels, parameters=space.parameters)
         raise TwoscaleError(
             f"this surrogate was fitted on {name}s of {space.contents}, these are {came.contents}"
             f"{_way_out(space, came)}"
@@ -237,9 +252,9 @@ def _way_out(fitted: Space, given: Space) -> str:
 
 @dataclass(frozen=True)
 class PredictionInputs:
-    """Inputs of a fitted surrogate as a field batch, and how their predictions are handed back."""
+    """Inputs of a fitted surrogate as a batch, and how their predictions are handed back."""
 
-    fields: Tensor  # (b, C, H, W) on the fitted grid, parameters as the last channels
+    batch: Batch  # on the fitted grid
     single: bool  # one sample came without an axis of samples
     resampling: Resampling | None  # if they came on another grid
     kind: Any  # the user's array
@@ -275,19 +290,25 @@ def prediction_inputs(
     fields, single, resampling = None, False, None
     if inputs is not None:
         fields, single = four_axes(inputs, "input", space, any_grid=resample, rank=rank)
-        if resample and fields.shape[1] == space.field_channels:
+        if resample and fields.shape[1] == space.channels:
             grid = Grid((fields.shape[2], fields.shape[3]), periodic=space.grid.periodic)
             resampling = Resampling.of_inputs(spaces, grid).check()
             fields = resampling.enter(fields)
     scalars, alone = _scalars(parameters, space, single=single or inputs is None)
     if fields is None:
         assert scalars is not None
-        fields, single = scalars[:, :, None, None], alone
+        fields, single = scalars.new_zeros(len(scalars), *space.shape), alone
     elif scalars is not None:
-        fields = _with_channels(fields, scalars)
+        if len(scalars) != len(fields):
+            raise TwoscaleError(
+                f"there are {len(fields)} input fields but parameters of {len(scalars)} samples"
+            )
+        scalars = scalars.to(fields.device)
     check_shape("input", space, fields.shape[1:])
     changes = resampling if resampling is not None and resampling.changes else None
-    return PredictionInputs(fields, single, changes, parameters if inputs is None else inputs)
+    return PredictionInputs(
+        Batch.of(fields, scalars), single, changes, parameters if inputs is None else inputs
+    )
 
 
 def with_samples_axis(
@@ -339,15 +360,6 @@ def _scalars(parameters: Any, space: Space, *, single: bool) -> tuple[Tensor | N
     return scalars, alone
 
 
-def _with_channels(fields: Tensor, scalars: Tensor) -> Tensor:
-    """Return fields (b, C, H, W) with scalars (b, P) as P further channels."""
-    if len(scalars) != len(fields):
-        raise TwoscaleError(
-            f"there are {len(fields)} input fields but parameters of {len(scalars)} samples"
-        )
-    return with_channels(fields, scalars.to(fields.device))
-
-
 def labelled_like(
     given: Any, values: np.ndarray, spaces: tuple[Space, Space], *, single: bool
 ) -> Any:
@@ -362,7 +374,7 @@ def labelled_like(
     inputs, outputs = spaces
     own = [str(name) for name in given.dims]
     first = [] if single else own[:1]
-    axes = 0 if not inputs.field_channels else 1 if inputs.grid.shape[0] == 1 else 2
+    axes = 0 if not inputs.channels else 1 if inputs.grid.shape[0] == 1 else 2
     places = own[len(own) - axes :]
     wanted = (*_USUAL[: 3 - len(places)], *places)[3 - (values.ndim - len(first)) :]
     dims = list(first)

@@ -203,7 +203,7 @@ class Surrogate(FittedSurrogate):
     @property
     def n_features_in_(self) -> int:
         """Return the number of values in one input field, of all its channels."""
-        return self.input_space_.field_channels * self.input_space_.grid.nodes
+        return self.input_space_.channels * self.input_space_.grid.nodes
 
     def fit(
         self,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from twoscale.fields.pairs import Pairs
-from twoscale.fields.source import first_fields
+from twoscale.fields.source import Batch, first_fields
 from twoscale.math.measures import over_channels, sample_errors
 from twoscale.problems import DiffusionProblem, Problem
 from twoscale.problems.diffusion import in_solver_parts, with_boundary
@@ -25,6 +25,7 @@ _REPEATS = 5  # of which the least time counts: everything else on the machine o
 
 FULL = "the full solver"
 Solve = Callable[[Tensor], Tensor]
+"""From fields to fields."""
 
 
 class Times(NamedTuple):
@@ -75,7 +76,7 @@ class BreakEven:
 
 
 @torch.no_grad()
-def compared_times(problem: Problem, predict: Solve, test: Pairs) -> Times:
+def compared_times(problem: Problem, predict: Callable[[Batch], Tensor], test: Pairs) -> Times:
     """Return the times in which test inputs are predicted, and solved for as well as that.
 
     The outputs must be solutions on their grid (`Problem.solves`). An elliptic equation may be
@@ -84,11 +85,11 @@ def compared_times(problem: Problem, predict: Solve, test: Pairs) -> Times:
     """
     nodes = test.outputs.space.grid.nodes
     judged = max(_LEAST, _JUDGED // nodes)
-    inputs = first_fields(test.inputs.fields, max(judged, _TIMED // nodes))
+    inputs = test.inputs.first(max(judged, _TIMED // nodes)).batch()
     truth = first_fields(test.outputs.fields, judged)
     predicted = predict(inputs[:judged])
     error = float(over_channels(sample_errors(predicted, truth)).nanmedian())
-    fields = inputs[:, : problem.channels[0]]  # parameters are no part of an equation
+    fields = inputs.fields  # parameters are no part of an equation
     ways: dict[str, Solve] = {FULL: problem.solve}
     if isinstance(problem, DiffusionProblem) and math.isfinite(error):
         steps = needed_steps(problem, fields[:judged], truth[:, 0], error)
@@ -135,7 +136,7 @@ def batch_length(solve: Solve, fields: Tensor) -> int:
     return max(1, min(len(fields), int(_SECONDS / max(once, 1e-9))))
 
 
-def batch_seconds(solve: Solve, fields: Tensor) -> float:
+def batch_seconds(solve: Callable[[Any], Tensor], fields: Tensor | Batch) -> float:
     """Return the seconds of one field in a batch: the least of some repeats, after a first call.
 
     A batch that takes long is not repeated.
@@ -146,7 +147,7 @@ def batch_seconds(solve: Solve, fields: Tensor) -> float:
     return least / len(fields)
 
 
-def _elapsed(solve: Solve, fields: Tensor) -> float:
+def _elapsed(solve: Callable[[Any], Tensor], fields: Tensor | Batch) -> float:
     start = now()
     solve(fields)
     return now() - start

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from twoscale.fields.source import Batch
 from twoscale.operators.operators import FieldOperator
 from twoscale.problems import Problem
 from twoscale.trust.band import NODES, relative_to_prediction
@@ -34,7 +35,7 @@ class Coverage:
         self._parts: list[Tensor] = []
 
     @torch.no_grad()
-    def observe(self, inputs: Tensor, predicted: Tensor, truth: Tensor) -> None:
+    def observe(self, inputs: Batch, predicted: Tensor, truth: Tensor) -> None:
         """Count a batch of inputs, predictions and true fields."""
         columns = [self._trust.known(inputs).outside.double()]
         if self._band is not None and self._difficulty is not None:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
+from twoscale.fields.source import Batch
 from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.predictors.field_predictor import FieldPredictor
 from twoscale.problems import DiffusionProblem, Problem
@@ -16,7 +17,7 @@ from twoscale.problems.diffusion import DiffusionSystem, in_solver_parts
 from twoscale.runtime.threads import one_thread
 from twoscale.trust.input_range import InputRange
 
-Score = Callable[[Tensor, Tensor], Tensor]
+Score = Callable[[Batch, Tensor], Tensor]
 """Returns (samples,) scores of inputs and their predictions."""
 
 RESIDUAL, DISAGREEMENT, DISTANCE = "residual", "disagreement", "distance"
@@ -76,19 +77,20 @@ class Difficulty:
         return [0.0 if kind == DISTANCE else 1.0 for kind in self.kinds]
 
     @torch.no_grad()
-    def __call__(self, inputs: Tensor, predicted: Tensor) -> Tensor:
+    def __call__(self, inputs: Batch, predicted: Tensor) -> Tensor:
         """Return the scores (samples, kinds) of inputs and their predictions, in float64."""
         return torch.stack([score(inputs, predicted).double() for score in self._scores], 1)
 
-    def _residual(self, inputs: Tensor, predicted: Tensor) -> Tensor:
+    def _residual(self, inputs: Batch, predicted: Tensor) -> Tensor:
         """Return ||step|| / ||prediction||, the step being that of conjugate gradients.
 
         On the boundary the step is the whole prediction: the solution is 0 there.
         """
-        if not len(inputs):
-            return inputs.new_zeros(0)
+        fields = inputs.fields
+        if not len(fields):
+            return fields.new_zeros(0)
         with one_thread():  # a part stays in cache, and passes over it are many
-            return in_solver_parts(self._steps, torch.cat([inputs, predicted.to(inputs)], 1))
+            return in_solver_parts(self._steps, torch.cat([fields, predicted.to(fields)], 1))
 
     def _steps(self, both: Tensor) -> Tensor:
         """Return the scores of inputs and predictions (batch, channels + 1, height, width)."""
@@ -105,22 +107,22 @@ class Difficulty:
         whole[:, 1:-1, 1:-1] = step
         return _length(whole) / _length(predicted).clamp_min(torch.finfo(torch.float64).tiny)
 
-    def _disagreement(self, inputs: Tensor, predicted: Tensor) -> Tensor:
+    def _disagreement(self, inputs: Batch, predicted: Tensor) -> Tensor:
         """Return how far opinions are from their mean, relative to the prediction."""
         opinions = torch.stack(list(self._opinions(inputs)))
         away = (opinions - opinions.mean(0)).square().mean(0).sqrt()
         return _length(away) / _length(predicted).clamp_min(torch.finfo(predicted.dtype).tiny)
 
-    def _opinions(self, inputs: Tensor) -> Iterator[Tensor]:
+    def _opinions(self, inputs: Batch) -> Iterator[Tensor]:
         """Yield what members predict, or what images of the inputs give."""
         latent = self._operator.latent
         if isinstance(latent.predictor, FieldPredictor) and members_of(latent) > 1:
-            codes = latent.predictor.each(latent.inputs.encode(inputs))
+            codes = latent.predictor.each(latent.encode(*inputs.tensors))
             for one in codes.chunk(latent.predictor.members)[:_OPINIONS]:
                 yield latent.outputs.decode(one)
             return
         for symmetry in latent.group[:_OPINIONS]:
-            yield symmetry.inverse(latent.predict_once(symmetry(inputs)))
+            yield symmetry.inverse(latent.predict_once(*inputs.map(symmetry).tensors))
 
 
 def members_of(latent: LatentOperator) -> int:

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from twoscale.domain.grid import as_planes
 from twoscale.domain.space import Space
-from twoscale.fields.source import ArraySource, FieldSource, fields_at, random_rows
+from twoscale.fields.samples import Source
+from twoscale.fields.source import ArraySource, Batch, BatchSource, fields_at, random_rows
 from twoscale.representation.base import subset
 from twoscale.trust.conformal import conformal_quantile
 from twoscale.trust.normal_scores import NormalScores
@@ -75,7 +76,7 @@ class InputRange(nn.Module):
     too close to the mean as unusual as too far. Of a scalar parameter the value alone is looked at.
     """
 
-    unit: Tensor  # (channels, 1, 1): what inputs are divided by, 1 unless they are tiny or huge
+    unit: Tensor  # (channels + parameters, 1, 1): what inputs are divided by, if tiny or huge
     mean: Tensor  # (fields, 1, rows, columns): the mean thinned field
     modes: Tensor  # (fields, nodes, modes): PCA of thinned fields
     weights: Tensor  # (fields, modes, 2): of squared codes, for their distance and their norm
@@ -89,22 +90,25 @@ class InputRange(nn.Module):
         self._divides = False
 
     @torch.no_grad()
-    def fit(self, inputs: FieldSource) -> Self:
+    def fit(self, inputs: Source) -> Self:
         """Learn what some training inputs look like, drawn at random from all of them.
 
         A third of them is left out of that, at random as well. The limit is chosen such that nearly
         all of these, and so of all other inputs of the same kind, are known.
         """
-        samples, *sides = inputs.shape
-        seen = min(_SEEN, max(1, _VALUES // math.prod(sides)))
-        fields = as_planes(fields_at(inputs, random_rows(samples, seen)))
+        space = inputs.space
+        seen = min(_SEEN, max(1, _VALUES // max(1, math.prod(space.shape))))
+        rows = random_rows(len(inputs), seen)
+        fields = as_planes(fields_at(inputs.fields, rows))
+        scalars = inputs.scalars[rows.to(inputs.scalars.device)].to(fields.device)
         fitted, others = _thirds(len(fields), fields.device)
-        self.register_buffer("unit", _units(fields))
+        self.register_buffer("unit", torch.cat([_units(fields), _units(scalars[..., None, None])]))
         self._prepare()
-        thinned = self._thinned(self._divided(fields))[:, fitted]
+        thinned = self._thinned(self._divided(fields, scalars)[0])[:, fitted]
         self.register_buffer("mean", thinned.mean(1, keepdim=True))
         self._fit_modes((thinned - self.mean).flatten(2), min(_MODES, max(1, len(fitted) // 4)))
-        parts = [self._seen(chunk)[:2] for chunk in ArraySource(fields).chunks()]
+        chunks = BatchSource(ArraySource(fields), scalars).chunks()
+        parts = [self._seen(chunk.fields, chunk.parameters)[:2] for chunk in chunks]
         squares, extremes = (torch.cat(one) for one in zip(*parts, strict=True))
         tiny = torch.finfo(torch.float32).tiny
         self.register_buffer("floor", _FLOOR * squares[fitted].mean(0) + tiny)
@@ -118,11 +122,17 @@ class InputRange(nn.Module):
         return self
 
     @torch.no_grad()
-    def forward(self, fields: Tensor) -> Familiarity:
-        """Return how familiar inputs (samples, channels, *shape) are."""
-        squares, extremes, coarse, rest = self._seen(as_planes(fields))
+    def forward(self, inputs: Batch) -> Familiarity:
+        """Return how familiar inputs are."""
+        fields = as_planes(inputs.fields)
+        squares, extremes, coarse, rest = self._seen(fields, inputs.parameters)
         distances = self.scores(self._numbers(squares, extremes))
-        return Familiarity(distances.view(len(fields), 4, self.space.channels), coarse, rest)
+        return Familiarity(distances.view(len(inputs), 4, self._count), coarse, rest)
+
+    @property
+    def _count(self) -> int:
+        """Return the number of channels and parameters."""
+        return self.space.channels + self.space.parameters
 
     def _numbers(self, squares: Tensor, extremes: Tensor) -> Tensor:
         """Return all that is looked at: roughness of the fields, codes, extremes; (samples, n)."""
@@ -140,33 +150,37 @@ class InputRange(nn.Module):
         """Return which numbers tell a distance: of each kind, one group for each channel."""
         groups, start = [], 0
         for kind, count in enumerate(self._sizes(squares)):
-            for channel in range(self.space.channels):
-                length = count if kind == 3 or channel < self.space.field_channels else 0
+            for channel in range(self._count):
+                length = count if kind == 3 or channel < self.space.channels else 0
                 groups.append(slice(start, start + length))
                 start += length
         return groups
 
-    def _seen(self, fields: Tensor) -> tuple[Tensor, ...]:
+    def _seen(self, fields: Tensor, scalars: Tensor) -> tuple[Tensor, ...]:
         """Return mean squares (samples, fields, n) and extremes; norms of thinned fields.
 
         Mean squares that are too large for single precision are `_LARGEST`.
         """
-        fields = self._divided(fields)
+        fields, scalars = self._divided(fields, scalars)
         deviations = self._thinned(fields) - self.mean
         flat = deviations.flatten(2)
         code, kept = (torch.matmul(flat, self.modes).square_() @ self.weights).unbind(2)
         coarse = flat.square().sum(2)
         rest = (coarse - kept).clamp_min_(0)
         thinned = torch.stack([*lag_squares(deviations), code, rest], 2).transpose(0, 1)
-        near = self.neighbours(fields[:, : self.space.field_channels])
+        near = self.neighbours(fields)
         squares = torch.cat([near, thinned], 2).double().nan_to_num_(_LARGEST, _LARGEST)
         # Both apart are many times faster than aminmax.
         extremes = torch.stack([fields.amin((2, 3)), fields.amax((2, 3))], 2)
+        extremes = torch.cat([extremes, scalars[..., None].expand(-1, -1, 2)], 1)
         return squares, extremes, coarse, rest
 
-    def _divided(self, fields: Tensor) -> Tensor:
-        """Return fields whose squares are in the range of single precision."""
-        return fields / self.unit if self._divides else fields
+    def _divided(self, fields: Tensor, scalars: Tensor) -> tuple[Tensor, Tensor]:
+        """Return fields and parameters whose squares are in the range of single precision."""
+        if not self._divides:
+            return fields, scalars
+        count = self.space.channels
+        return fields / self.unit[:count], scalars / self.unit[count:, 0, 0]
 
     def _prepare(self) -> None:
         self._divides = not bool((self.unit == 1).all())
@@ -174,7 +188,7 @@ class InputRange(nn.Module):
     def _thinned(self, fields: Tensor) -> Tensor:
         """Return the field channels at few nodes, (channels, samples, rows, columns)."""
         rows, columns = (-(-side // _NODES) for side in fields.shape[2:])
-        few = fields[:, : self.space.field_channels, rows // 2 :: rows, columns // 2 :: columns]
+        few = fields[:, :, rows // 2 :: rows, columns // 2 :: columns]
         return few.transpose(0, 1)
 
     def _fit_modes(self, deviations: Tensor, count: int) -> None:

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.pairs import Pairs
-from twoscale.fields.source import FieldSource, fields_at, random_rows
+from twoscale.fields.samples import Source
+from twoscale.fields.source import Batch, fields_at, random_rows
 from twoscale.operators.operators import FieldOperator
 from twoscale.problems import Problem
 from twoscale.representation.base import subset
@@ -20,7 +21,7 @@ from twoscale.trust.band import Band
 from twoscale.trust.difficulty import RESIDUAL, Difficulty, is_elliptic
 from twoscale.trust.input_range import InputRange
 
-Predict = Callable[[Tensor], Tensor]
+Predict = Callable[[Batch], Tensor]
 _CHOICE, _VALUES = 256, 2**25  # samples and their values that say what is difficult, at most
 
 
@@ -38,9 +39,9 @@ class Trust(nn.Module):
         self.kinds = tuple(kinds)
 
     @classmethod
-    def of_inputs(cls, inputs: FieldSource, space: Space) -> Self:
+    def of_inputs(cls, inputs: Source) -> Self:
         """Return the trust that training inputs allow: their range, and no band yet."""
-        trust = cls(space)
+        trust = cls(inputs.space)
         trust.known.fit(inputs)
         return trust
 
@@ -100,7 +101,8 @@ class Trust(nn.Module):
 
     def check(self, outputs: Space) -> None:
         """Raise if the state does not fit fields of the inputs' and the outputs' spaces."""
-        self.known(torch.ones(1, *self.known.space.shape))
+        space = self.known.space
+        self.known(Batch(torch.ones(1, *space.shape), torch.ones(1, space.parameters)))
         if self.band is not None and (
             self.band.profile.shape != outputs.shape or len(self.band.powers) != len(self.kinds)
         ):
@@ -114,10 +116,11 @@ class Trust(nn.Module):
         return self
 
 
-def _drawn(pairs: Pairs, most: int = _CHOICE) -> tuple[Tensor, Tensor]:
+def _drawn(pairs: Pairs, most: int = _CHOICE) -> tuple[Batch, Tensor]:
     """Return inputs and outputs of some pairs, drawn at random from all of them."""
     sides = (pairs.inputs.fields, pairs.outputs.fields)
     values = max(math.prod(one.shape[1:]) for one in sides)
     rows = random_rows(len(pairs), min(most, max(1, _VALUES // values)))
-    inputs, outputs = (fields_at(one, rows) for one in sides)
-    return inputs, outputs
+    fields, outputs = (fields_at(one, rows) for one in sides)
+    scalars = pairs.inputs.scalars
+    return Batch(fields, scalars[rows.to(scalars.device)].to(fields.device)), outputs

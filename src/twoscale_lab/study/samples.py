@@ -130,22 +130,23 @@ def _at_place(
     test = sorted(next(iter(runs.values())).test_samples)
     dataset = open_data(cells[0].data)
     where = next(iter(runs.values())).surrogate.device
-    inputs, truth = (fields.to(where) for fields in loaded_pairs(dataset, test).tensors())
+    given, true = loaded_pairs(dataset, test).tensors()
+    inputs, truth = given.to(where), true.to(where)
     gone = any(_name(cell) in old and cell.key not in runs for cell in cells)
     shown = int(old.get(f"{place}/sample", -1))
     if shown in test and (gone or first.key not in runs):
         sample = test.index(shown)  # the pictures that are kept show it
     else:
         chooser = runs.get(first.key, runs[here[0].key])
-        sample = median_sample(chooser.surrogate.predict_fields(inputs), truth)
+        sample = median_sample(chooser.surrogate.predict_batch(inputs), truth)
     fields = _old_fields(old, place, cells) if shown == test[sample] else {}
     fields[f"{place}/sample"] = np.array(test[sample])
-    fields[f"{place}/input"] = inputs[sample, 0].cpu().numpy()
+    fields[f"{place}/input"] = inputs.fields[sample, 0].cpu().numpy()
     fields[f"{place}/truth"] = truth[sample, 0].cpu().numpy()
     edges = fields[f"{place}/density/edges"] = _edges(truth[:, 0])
     fields |= _statistics(place, "truth", truth[:, 0], edges)
     for cell in here:
-        predicted = runs[cell.key].surrogate.predict_fields(inputs)
+        predicted = runs[cell.key].surrogate.predict_batch(inputs)
         fields[_name(cell)] = predicted[sample, 0].cpu().numpy()
         fields |= _statistics(place, cell.case.id, predicted[:, 0], edges)
     return fields

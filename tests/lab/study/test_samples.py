@@ -9,6 +9,7 @@ import pytest
 from tests.lab.study.tiny import CASES, TEXT, read_tiny, tiny_study
 from twoscale import TwoscaleError
 from twoscale.data import Dataset
+from twoscale.fields.source import Batch
 from twoscale.math.measures import median_sample, radial_spectrum
 from twoscale.run import Run
 from twoscale_lab.study.catalogue import parse_study
@@ -43,13 +44,13 @@ def test_it_shows_plain_locals_median_sample(done, fields, runs):
     dataset = Dataset(done / "data" / "poisson-16-100-0.zarr")
     test = sorted(runs[CASES[0]].test_samples)
     inputs, truth = dataset.load("input", test), dataset.load("output", test)
-    predicted = runs[CASES[0]].surrogate.predict_fields(inputs)
+    predicted = runs[CASES[0]].surrogate.predict_batch(Batch.of(inputs))
     place = median_sample(predicted, truth)
     assert fields[f"{PLACE}/sample"] == test[place]
     assert np.array_equal(fields[f"{PLACE}/input"], inputs[place, 0])
     assert np.array_equal(fields[f"{PLACE}/truth"], truth[place, 0])
     for case, run in runs.items():
-        expected = run.surrogate.predict_fields(inputs)
+        expected = run.surrogate.predict_batch(Batch.of(inputs))
         assert np.allclose(fields[f"{PLACE}/prediction/{case}"], expected[place, 0])
         spectrum = radial_spectrum(expected.double()).mean(0)[0]
         assert np.allclose(fields[f"{PLACE}/spectrum/{case}"], spectrum)
@@ -75,7 +76,7 @@ def test_without_plain_local_the_first_case_chooses(tmp_path):
     run = Run.open(tmp_path / "cells" / base["key"], device="cpu")
     test = sorted(run.test_samples)
     dataset = Dataset(tmp_path / "data" / "poisson-16-100-0.zarr")
-    predicted = run.surrogate.predict_fields(dataset.load("input", test))
+    predicted = run.surrogate.predict_batch(Batch.of(dataset.load("input", test)))
     assert fields[f"{PLACE}/sample"] == test[median_sample(predicted, dataset.load("output", test))]
 
 

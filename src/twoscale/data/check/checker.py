@@ -71,7 +71,7 @@ def _channels(dataset: Dataset, name: str) -> list[Channel]:
     inputs, outputs = dataset.input_space, dataset.output_space
     shape = (*dataset.inner_shape(name), 1, 1)[:3]
     if name == "parameters":
-        labels = [f"parameter '{one}'" for one in inputs.channel_names[inputs.field_channels :]]
+        labels = [f"parameter '{one}'" for one in inputs.parameter_names]
     else:
         names = (outputs if name == "output" else inputs).channel_names[: shape[0]]
         labels = [name] if len(names) == 1 else [f"{name} '{one}'" for one in names]
