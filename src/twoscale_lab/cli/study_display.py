@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from twoscale.cli.terminal import (
 from twoscale.errors import TwoscaleError
 from twoscale.files import atomic_output, plain_json, write_json
 from twoscale_lab.names import STUDIES
+from twoscale_lab.report.results import CaseResult
 from twoscale_lab.study.catalogue import asked_cells, load_study
 from twoscale_lab.study.definition import Scale, Study
 from twoscale_lab.study.folder import StudyFolder
@@ -26,9 +27,7 @@ from twoscale_lab.study.leaderboard.board import HEADINGS, NOTE, Standing, table
 from twoscale_lab.study.leaderboard.board import summary as standings_summary
 from twoscale_lab.study.paper.comparison import ComparedValue, agreement, by_study
 from twoscale_lab.study.planning import StudyPlan, make_plan
-from twoscale_lab.study.quantities import values_by_seed
 from twoscale_lab.study.runner import StudyOutcome
-from twoscale_lab.study.statistics import spread
 from twoscale_lab.study.worker import planned
 
 _FEW = 10  # values that are off in the summary
@@ -165,27 +164,12 @@ def _show(name: str, outcome: StudyOutcome) -> None:
     gathered: dict[str, list[dict[str, Any]]] = {}
     for cell in outcome.record["cells"]:
         gathered.setdefault(cell["case"], []).append(cell)
-    rows = [
-        [
-            case,
-            str(len(found)),
-            _spread(100 * value for value in values_by_seed(found, "mre").values()),
-            _spread(100 * value for value in values_by_seed(found, "oracle_mre").values()),
-            _spread(values_by_seed(found, "total").values()),
-        ]
-        for case, found in gathered.items()
-    ]
+    results = [CaseResult(case, "", tuple(cells)) for case, cells in gathered.items()]
+    names = ("mre", "oracle_mre", "total")
+    rows = [[one.id, str(len(one.cells)), *map(one.text, names)] for one in results]
     finished, failed = len(outcome.record["cells"]), len(outcome.record["failed"])
     say(f"{name}: {finished} cells finished, {failed} failed; record in {outcome.path}")
     print_table(["case", "seeds", "error %", "oracle %", "seconds"], rows)
-
-
-def _spread(values: Iterable[float]) -> str:
-    known = list(values)
-    if not known:
-        return "-"
-    found = spread(known)
-    return _number(found.mean, found.deviation)
 
 
 def _summary(outcome: StudyOutcome) -> dict[str, Any]:
