@@ -141,13 +141,6 @@ def test_a_dataset_has_the_same_files(dataset, workers, tmp_path):
         assert other.read_bytes() == file.read_bytes()
 
 
-def test_windows_travel_too(dataset, workers):
-    part = stored(dataset, workers).window(slice(2, 9), slice(0, 16))
-    found = torch.cat(list(workers.map(all_of, part)))
-    assert found.shape == (283, 1, 7, 16)
-    assert torch.equal(found, torch.cat(list(stored(dataset).chunks()))[:, :, 2:9])
-
-
 def test_a_worker_refuses_another_dataset_at_the_same_path(workers, tmp_path):
     path = tmp_path / "p.zarr"
     first = generate(Poisson(), path, resolution=16, samples=40)
@@ -182,16 +175,6 @@ def test_results_come_as_they_are_finished(workers, tmp_path):
     rest = [0, 1, 2]
     found = workers.as_finished(partial(wait_for, tmp_path), lambda: rest.pop(0) if rest else None)
     assert sorted(found) == [(0, 0), (1, 1), (2, 2)]
-
-
-def test_items_may_follow_from_results(workers):
-    rest = [1]
-    found = []
-    for item, result in workers.as_finished(double, lambda: rest.pop() if rest else None):
-        found.append(result)
-        if item < 8:
-            rest.append(result)
-    assert found == [2, 4, 8, 16]
 
 
 def test_an_error_of_a_worker_is_raised_here(workers):

@@ -204,14 +204,6 @@ def test_fields_on_a_line_keep_their_two_axes(tmp_path):
     assert dataset.load("input", range(12)).shape == (12, 1, 1, 14)
 
 
-def test_a_channel_axis_of_length_one_is_kept(tmp_path):
-    u = _channels()["u"]
-    dataset = _import(tmp_path, {"a": u[:, None], "u": u}, inputs="a", outputs="u")
-    assert dataset.read("input", 0, 12).shape == (12, 1, 6, 7)
-    assert dataset.read("output", 0, 12).shape == (12, 6, 7)
-    assert torch.equal(dataset.load("input", [3]), dataset.load("output", [3]))
-
-
 def test_npy_files_are_named_by_their_files(tmp_path):
     arrays = _channels()
     files = [tmp_path / f"{name}.npy" for name in "bup"]

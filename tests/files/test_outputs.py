@@ -65,16 +65,6 @@ def test_nothing_is_left_of_what_failed(tmp_path, error):
     assert names(tmp_path) == []
 
 
-def test_a_file_is_replaced_like_a_folder(tmp_path):
-    path = tmp_path / "p.npy"
-    path.write_text("old")
-    with atomic_output(path, overwrite=True) as prepared:
-        prepared.write_text("new")
-        assert path.read_text() == "old"
-    assert path.read_text() == "new"
-    assert names(tmp_path) == ["p.npy"]
-
-
 @pytest.mark.parametrize("name", ["run.old", "run.partial", ".run.partial", "run.bak"])
 def test_neighbours_stay(tmp_path, name):
     """Names that temporary files often have: a user's backup was lost once."""
@@ -167,17 +157,6 @@ def test_an_interruption_keeps_what_can_go_on(tmp_path):
     with pytest.raises(TwoscaleError):
         attempt(TwoscaleError("what was given is wrong"))
     assert names(tmp_path) == []
-
-
-def test_parents_that_hold_something_stay(tmp_path):
-    def attempt():
-        with atomic_output(tmp_path / "a" / "b" / "x"):
-            (tmp_path / "a" / "other").write_text("")
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        attempt()
-    assert names(tmp_path / "a") == ["other"]
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path):

@@ -10,7 +10,7 @@ from functools import partial, reduce
 from itertools import cycle, islice
 from typing import Any, Generic, TypeVar
 
-from twoscale.cluster.connection import Connection, client_opener
+from twoscale.cluster.connection import CONNECT_SECONDS, Connection, client_opener
 from twoscale.cluster.scheduler import (
     LostItemError,
     first_done,
@@ -29,7 +29,7 @@ _GROUPS = 3  # of ranges for each worker, at least: a worker that dies loses one
 _AHEAD = 3  # tasks for each worker that are asked for before their results are taken
 _MANY = 256  # groups of one sum: more of them are added up by workers
 _SETTINGS = {
-    "distributed.comm.timeouts.connect": "10s",
+    "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s",
     "distributed.comm.retry.count": 3,
     "distributed.scheduler.allowed-failures": 5,  # workers that may die of the same task
 }

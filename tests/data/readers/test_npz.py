@@ -84,12 +84,6 @@ def test_what_must_be_held_as_a_whole_must_fit_the_memory(tmp_path, monkeypatch)
     refused(tmp_path, "in Fortran's order needs 3.84 kB of memory, 3.84 kB are free: save it in C")
 
 
-def test_parts_must_fit_the_memory(tmp_path, monkeypatch):
-    np.savez(tmp_path / "f.npz", a=VALUES, u=VALUES)
-    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
-    refused(tmp_path, r"in parts needs 11\.6 kB of memory, 1 kB are free")
-
-
 def test_members_that_lie_about_their_size(tmp_path):
     """The header says 10^12 samples; the zip file says what is there."""
     header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 8, 8), }"

@@ -220,12 +220,6 @@ def test_names_that_are_nearly_right(tmp_path):
     refused(tmp_path / "f.h5", words, inputs="tain/velocity", outputs="test/velocity")
 
 
-def test_names_in_doubt_are_listed_with_shapes(tmp_path):
-    file = written.npz(tmp_path, x=X, y=X, u=X)
-    refused(file, r"that are input and output: it holds x \(6, 8, 9\), y \(6, 8, 9\)")
-    assert load_fields(written.npz(tmp_path, x=X, y=X, extra=X[0, 0])).inputs.shape == X.shape
-
-
 def test_files_of_a_folder_are_in_no_order(tmp_path):
     for name in ("p", "q"):
         np.save(tmp_path / f"{name}.npy", X)
@@ -253,15 +247,15 @@ def test_a_dataset_is_not_imported_again(tmp_path):
     refused(tmp_path / "d", "is a twoscale dataset already: use it as it is")
 
 
-def test_zarr_arrays_alone(tmp_path):
-    for name in "au":
-        zarr.create_array(tmp_path / f"{name}.zarr", data=X)
-    found = load_fields([tmp_path / "a.zarr", tmp_path / "u.zarr"])
-    assert np.array_equal(found.outputs, X.astype(np.float32))
-
-
 def test_one_group_per_sample_is_named_once(tmp_path):
     with h5py.File(tmp_path / "f.h5", "w") as file:
         for place, values in enumerate(X):
             file[f"{place:04d}/k"], file[f"{place:04d}/v"] = values, values
     refused(tmp_path / "f.h5", r"it holds k \(\d+, \d+\), v \(\d+, \d+\)$")
+
+
+def test_zarr_arrays_alone(tmp_path):
+    for name in "au":
+        zarr.create_array(tmp_path / f"{name}.zarr", data=X)
+    found = load_fields([tmp_path / "a.zarr", tmp_path / "u.zarr"])
+    assert np.array_equal(found.outputs, X.astype(np.float32))
