@@ -22,7 +22,7 @@ from twoscale.files.checksums import read_checked_json, write_sums
 from twoscale.files.outputs import Output
 from twoscale.math.measures import Comparison, relative_errors
 from twoscale.run.break_even import break_even
-from twoscale.run.pairs import loaded_pairs, stored_pairs
+from twoscale.run.pairs import loaded_pairs
 from twoscale.runtime.progress import Progress
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.artifact import MANIFEST, environment
@@ -159,10 +159,7 @@ class Run:
         if samples is None:
             measured, samples = self.measured_samples(data)
         surrogate = self.surrogate.with_problem(data.problem)
-        if workers is None:
-            pairs = loaded_pairs(data, samples)
-        else:
-            pairs = stored_pairs(data, samples, workers)
+        pairs = loaded_pairs(data, samples, workers)
         options = {"resample": resample, "per_sample": per_sample}
         metrics = surrogate.evaluate(pairs.inputs, pairs.outputs, **options)
         if times_solver and "resampled_from" not in metrics:

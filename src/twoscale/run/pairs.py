@@ -181,13 +181,10 @@ def _loaded(
     return _all_pairs(dataset, sides, parts)
 
 
-def stored_pairs(dataset: Dataset, samples: Sequence[int], workers: Workers) -> Pairs:
-    """Return the pairs of some samples, which workers read."""
-    return _stored_pairs(dataset, [np.asarray(samples)], workers)[0]
-
-
-def loaded_pairs(dataset: Dataset, samples: Sequence[int]) -> Pairs:
-    """Return the pairs of some samples, in memory."""
+def loaded_pairs(dataset: Dataset, samples: Sequence[int], workers: Workers | None = None) -> Pairs:
+    """Return the pairs of some samples: in memory, or on disk, where `workers` read them."""
+    if workers is not None:
+        return _stored_pairs(dataset, [np.asarray(samples)], workers)[0]
     sides = [dataset.load_fields(side, [samples]) for side in SIDES]
     return _all_pairs(dataset, sides, [samples])[0]
 

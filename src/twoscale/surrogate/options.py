@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -85,18 +85,10 @@ def equal_arguments(resolved: Any, device: str | torch.device) -> dict[str, Any]
     return given | {k: v for k, v in resolved.settings.items() if k in _SHARED}
 
 
-class Composed(NamedTuple):
-    """A method, its settings, and the parts: those of its recipe, or the user's."""
-
-    method: str
-    settings: dict[str, Any]
-    parts: SurrogateSpec
-
-
 def compose(
     method: str, settings: Mapping[str, Any], own: Mapping[str, Part], problem: Problem | None
-) -> Composed:
-    """Return the parts of a method's recipe, with `own` objects in place of some.
+) -> tuple[str, dict[str, Any], SurrogateSpec]:
+    """Return a method, its settings, and its recipe's parts, with `own` objects in place of some.
 
     Settings of parts that were replaced are left out; giving one raises.
     """
@@ -105,7 +97,7 @@ def compose(
         resolved["symmetries"] = problem_symmetries(problem)
     parts = assemble(method, resolved)
     if not own:
-        return Composed(method, resolved, parts)
+        return method, resolved, parts
     places: dict[str, Any] = dict(own)
     if "inputs" not in own and getattr(own.get("predictor"), "reads_fields", False):
         places["inputs"] = transformed(WholeField(), resolved)
@@ -120,7 +112,7 @@ def compose(
         )
     shown = used | (_SHARED & settings.keys())
     kept = {name: value for name, value in resolved.items() if name in shown}
-    return Composed(COMPOSED, kept, composed)
+    return COMPOSED, kept, composed
 
 
 def resolve_device(device: str | torch.device) -> torch.device:
