@@ -36,7 +36,6 @@ from twoscale.surrogate.manifest import retained_dimensions
 from twoscale.surrogate.prediction import (
     PredictionInputs,
     Resampling,
-    asks_for_gradient,
     batch_length,
     called,
     check_alike,
@@ -165,7 +164,8 @@ class FittedSurrogate:
         if batch_size is not None and batch_size < 1:
             raise TwoscaleError(f"the batch size must be at least 1, got {batch_size}")
         state = self._fitted_state()
-        given = self._inputs(state, inputs, parameters, resample)
+        spaces, rank = state.spaces, state.ranks[0]
+        given = prediction_inputs(inputs, parameters, spaces, rank, resample=resample)
         return self._predict_given(state, given, batch_size, progress)
 
     def predict_flagged(
@@ -199,9 +199,12 @@ class FittedSurrogate:
         progress: ShowProgress = None,
     ) -> Any:
         """Return the checked predictions of inputs, as an array of the user's kind."""
-        batch, length = given.batch, batch_size or self._batch_size(state)
-        predict = prediction_of(state.operator, batch)
-        with torch.set_grad_enabled(asks_for_gradient(batch)), reporting(progress) as report:
+        batch, length = given.batch, batch_size or self.settings.get("evaluation_batch")
+        length = length or batch_length(state.spaces, self.device)
+        tracked = batch.fields.requires_grad or batch.parameters.requires_grad
+        differentiable = tracked and torch.is_grad_enabled()
+        predict = prediction_of(state.operator, differentiable=differentiable)
+        with torch.set_grad_enabled(differentiable), reporting(progress) as report:
             predicted = in_batches(predict, batch, length, self.device, report)
             # Only now: on CUDA it waits for the device.
             check_prediction(batch, predicted.detach(), state.operator.latent.check_values)
@@ -212,7 +215,7 @@ class FittedSurrogate:
         """Return the predictions of a batch; unchecked."""
         state = self._fitted_state()
         length = batch_size or self._batch_size(state)
-        return in_batches(prediction_of(state.operator, inputs), inputs, length, self.device)
+        return in_batches(prediction_of(state.operator), inputs, length, self.device)
 
     def _apply(self, inputs: Batch) -> Tensor:
         """Return the same without recordings, whose first predictions take longer."""

@@ -119,17 +119,12 @@ def on_grid(space: Space, grid: Grid) -> Space:
     return replace(space, domain=Grid(grid.shape, periodic=space.grid.periodic))
 
 
-def asks_for_gradient(inputs: Batch) -> bool:
-    """Say whether a prediction from these inputs is to be differentiable with respect to them."""
-    return torch.is_grad_enabled() and any(one.requires_grad for one in inputs.tensors)
-
-
-def prediction_of(operator: nn.Module, inputs: Batch) -> Predict:
-    """Return how an operator predicts from such inputs: replayed, or with a gradient.
+def prediction_of(operator: nn.Module, *, differentiable: bool = False) -> Predict:
+    """Return how an operator predicts: replayed, or with a gradient.
 
     The gradient is that of the inputs; the operator's own weights take none.
     """
-    if not asks_for_gradient(inputs):
+    if not differentiable:
         return partial(_replayed, operator)
     weights = {name: weight.detach() for name, weight in operator.named_parameters()}
     return lambda batch: functional_call(operator, weights, batch.tensors)
@@ -153,22 +148,22 @@ def in_batches(
     progress: Progress | None = None,
 ) -> Tensor:
     """Return the predictions of checked inputs, on their own device, `length` at a time."""
-    home = inputs.fields.device
-    if len(inputs) <= length and progress is None:
+    home, count = inputs.fields.device, inputs.fields.shape[0]
+    if count <= length and progress is None:
         return predict(inputs.to(device)).to(home)
     made = []
     room: Tensor | None = None
-    for part in slices(len(inputs), length):
+    for part in slices(count, length):
         one = predict(inputs[part].to(device))
         if one.requires_grad:
             made.append(one.to(home))
         else:
             # One result that parts are copied into: a list would be copied once more at the end.
             if room is None:
-                room = one.new_empty((len(inputs), *one.shape[1:]), device=home)
+                room = one.new_empty((count, *one.shape[1:]), device=home)
             room[part] = one
         if progress:
-            progress("fields", part.stop, len(inputs), "")
+            progress("fields", part.stop, count, "")
     return torch.cat(made) if room is None else room
 
 
@@ -186,7 +181,7 @@ def batched(
     @torch.no_grad()
     def predict(inputs: Batch) -> Tensor:
         each = length or batch_length(spaces, device)
-        return in_batches(prediction_of(operator, inputs), inputs, each, device)
+        return in_batches(prediction_of(operator), inputs, each, device)
 
     return predict
 
