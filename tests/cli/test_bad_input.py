@@ -100,7 +100,7 @@ def test_what_is_refused(
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ("coarse_factor=9", ("coarse_factor", "between 1 and 8", "got 9")),
+        ("coarse_factor=9", ("coarse stage: factor", "between 1 and 8", "got 9")),
         ("coarse_factor=1", ("256 values for 96 fields", "at least 2")),
         ("patches=4x9", ("16 nodes", "1 to 8 patches", "got 9")),
         ("epochs=many", ("epochs",)),

@@ -2,10 +2,9 @@
 
 import pytest
 
-from twoscale import METHODS, Chain, Grid, Surrogate, TwoscaleError
+from twoscale import METHODS, Grid, Surrogate, TwoscaleError
 from twoscale.domain.space import Space
 from twoscale.methods.recipes import assemble, defaults, get_method, resolve
-from twoscale.operators.operators import LatentOperator
 from twoscale.predictors import Affine, AffineMLP, Encoder, Kernel, predictors
 from twoscale.predictors.kernel import KERNELS, LENGTH_SCALES
 from twoscale.representation import Conforming, ThreeScale, TwoScale, WholeField
@@ -107,22 +106,6 @@ def test_an_unknown_method_is_told_with_those_that_are_known():
 # The paper's defaults
 
 
-@pytest.mark.parametrize(
-    "name", ["global", "local", "overlap", "two-scale", "three-scale", "conforming"]
-)
-def test_the_latent_network_and_its_training(name):
-    operator = build(name)
-    assert isinstance(operator, LatentOperator)
-    predictor = operator.predictor
-    assert predictor.hidden == (128, 128, 128)
-    plan = predictor.plan
-    assert plan.small
-    assert (plan.epochs, plan.batch_size, plan.patience) == (500, 32, 30)
-    assert (plan.learning_rate, plan.weight_decay, plan.early_stop) == (1e-3, 1e-4, None)
-    chained = isinstance(operator.outputs, Chain)
-    assert predictor.objective == ("block-balanced" if chained else "vector")
-
-
 # Settings reach their place
 
 
@@ -142,9 +125,22 @@ def test_settings_of_the_two_scales():
 
 
 PROTOCOL = {
-    "global": {"input_variance": 0.99, "output_variance": 0.99, "code_size": None},
+    "global": {
+        "input_variance": 0.99,
+        "output_variance": 0.99,
+        "code_size": None,
+        "objective": "vector",
+        "hidden_layers": 3,
+        "hidden_width": 128,
+        "epochs": 500,
+        "batch_size": 32,
+        "learning_rate": 1e-3,
+        "weight_decay": 1e-4,
+        "patience": 30,
+    },
     "local": {"patches": (4, 4), "output_variance": 0.99, "solver": "randomized"},
     "two-scale": {
+        "objective": "block-balanced",
         "coarse_factor": 4,
         "coarse_components": 10,
         "coarse_variance": None,
@@ -232,14 +228,6 @@ def test_settings_of_the_predictors():
         ).predictor.targets_nearest_codes
     assert (told.kinds, told.length_scales, told.kernel_samples) == (("matern-3/2",), (3.0,), 9)
     assert told.ridge == 0.0
-
-
-def test_another_base_can_be_refined():
-    operator = build("refinement", base="two-scale", coarse_components=4)
-    assert isinstance(operator.base.outputs, Chain)
-    settings = resolve("refinement", {"base": "two-scale"})
-    assert settings["objective"] == "block-balanced"
-    assert settings["refinement_epochs"] == 25
 
 
 def test_a_setting_of_the_base_needs_that_base():

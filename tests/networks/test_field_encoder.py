@@ -8,7 +8,6 @@ from twoscale.networks.field_encoder import (
     CellAxis,
     _AddProducts,
     _Residual,
-    coarse_cut,
     divide,
     from_cells,
     to_cells,
@@ -52,12 +51,6 @@ def test_cells_meet_at_about_four_per_direction(shape, coarsest):
     for coarser in network.cycles[0].coarser:
         cells = coarser(cells)
     assert cells.shape[2:] == coarsest
-
-
-def test_cells_may_be_chosen():
-    network = FieldEncoder((16, 24), width=4, blocks=1, cut=(2, 4))
-    assert [axis.cut for axis in network.axes] == [2, 4]
-    assert [axis.cut for axis in FieldEncoder((16, 24), width=4, cut=4).axes] == [4, 4]
 
 
 def test_coordinates_along_ordinary_axes_only():
@@ -228,7 +221,3 @@ def test_channels_are_in_the_order_of_pixel_unshuffle(generator):
     cells = to_cells(fields, axes).movedim(-1, 1)
     assert torch.equal(cells, functional.pixel_unshuffle(fields, 2))
     assert torch.equal(from_cells(cells, axes), functional.pixel_shuffle(cells, 2))
-
-
-def test_larger_cells_leave_sixteen_per_direction():
-    assert [coarse_cut(side) for side in (16, 32, 63, 64, 85, 128, 421)] == [2, 2, 2, 4, 4, 4, 16]

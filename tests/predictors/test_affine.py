@@ -31,18 +31,6 @@ def predictions(fit, x):
     return x @ fit.weight.T + fit.bias
 
 
-@pytest.mark.parametrize("samples", [40, 10])
-def test_an_affine_map_is_reproduced_to_rounding(samples, draw):
-    x, matrix, shift = 5 + draw(samples, 6), draw(6, 4), draw(4)
-    training, validation = (CodePairs(part, part @ matrix + shift) for part in (x, draw(9, 6)))
-    fit = fit_affine(training, validation, PLAIN)
-    torch.testing.assert_close(fit.weight, matrix.T, rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(fit.bias, shift, rtol=1e-8, atol=1e-8)
-    with torch.no_grad():
-        got = fit.network()(validation.inputs.float())
-    torch.testing.assert_close(got, validation.targets.float(), rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("samples", [25, 6])
 @pytest.mark.parametrize("strength", [1e-8, 1e-3, 0.5])
 def test_it_is_scikit_learns_ridge_with_an_intercept(pairs, samples, strength):

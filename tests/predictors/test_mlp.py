@@ -90,15 +90,6 @@ def test_the_field_objective_is_the_relative_mean_square_of_decoded_fields(mixed
     assert min(history["validation_loss"]) == pytest.approx(expected, rel=1e-3)
 
 
-def test_the_field_objective_leaves_a_network_from_codes_to_codes(mixed):
-    pairs = make_pairs(60, 0), make_pairs(20, 1)
-    predictor = fitted(make(objective="field"), pairs, FitRecord(), mixed)
-    assert predictor(pairs[1].inputs).shape == (20, 4)
-    restored = make(objective="field").restore(predictor.state_dict())
-    with torch.no_grad():
-        assert torch.equal(restored(pairs[1].inputs), predictor(pairs[1].inputs))
-
-
 def test_the_field_objective_is_learnt_better_than_by_another(mixed):
     """Of a direction that no field shows nothing need be learnt."""
     pairs = make_pairs(200, 0), make_pairs(50, 1)

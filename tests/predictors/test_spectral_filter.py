@@ -59,16 +59,6 @@ def test_a_multiplier_is_recovered(names, shape):
     assert surrogate.chosen_["validation_error"] < 1e-6
 
 
-@pytest.mark.parametrize("shape", [(16, 15), (1, 32)], ids=str)
-def test_a_shift_of_periodic_fields_is_exact(shape):
-    grid = Grid(shape, periodic=(True, True))
-    x = random_fields(FieldSeries(("fourier", "fourier"), grid), 40, math.inf)
-    u = x.roll((3 % shape[0], 5), (2, 3))
-    surrogate = fit(x[:30].numpy(), u[:30].numpy(), periodic=True)
-    assert error(surrogate, x[30:].numpy(), u[30:].numpy()) < 1e-5
-    assert surrogate.chosen_["series"] == "fourier x fourier"
-
-
 def test_one_periodic_axis():
     series = FieldSeries(("sine", "fourier"), Grid((12, 16), periodic=(False, True)))
     x = random_fields(series, 40, math.inf)

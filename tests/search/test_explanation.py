@@ -1,7 +1,5 @@
 from dataclasses import replace
 
-import pytest
-
 from tests.search.fake import space_of
 from twoscale.search.auto import explain
 from twoscale.search.space import Candidate
@@ -27,15 +25,6 @@ def test_it_names_choice_errors_and_shares():
     assert "representation 36 %" in text
     assert "data 36 %" in text
     assert "predictor 28 %" in text
-
-
-def test_a_short_code_is_to_be_longer():
-    text = told(found(error=0.05, training_error=0.05, oracle=0.05))
-    assert (
-        "The representation limits the error: a code longer than 20 would help; "
-        "set coarse_components=80, residual_variance=0.999."
-    ) in text
-    assert "samples would" not in text
 
 
 def test_a_predictor_that_learns_too_little():
@@ -68,18 +57,6 @@ def test_a_search_cut_short_asks_for_time():
     text = told(found(stopped="interrupted", **errors))
     assert "in 2 s of 60 s; interrupted." in text
     assert "A search without interruption may find a better surrogate." in text
-
-
-@pytest.mark.parametrize(
-    ("chain", "size", "words"),
-    [
-        ("conforming", None, "set code_size=40."),
-        ("global", None, "set code_size=40."),
-    ],
-)
-def test_how_a_longer_code_is_asked_for(chain, size, words):
-    limited = {"error": 0.05, "training_error": 0.05, "oracle": 0.05}
-    assert words in told(found(candidate=Candidate(chain=chain, size=size), **limited))
 
 
 def test_longer_codes_that_were_tried_are_not_asked_for():

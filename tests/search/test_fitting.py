@@ -42,12 +42,6 @@ def test_a_filter_is_found_where_it_is_exact(poisson, poisson16):
     assert poisson.explanation[0].startswith("whole-field filter was the best of 2 candidates")
 
 
-def test_a_linear_problem_is_learned_well_without_a_filter(poisson16):
-    found = fit(*poisson16, problem="poisson", predictor="affine")
-    assert found.surrogate.evaluate(*poisson16)["mre"] < 0.005
-    assert len(found.search.trials) > 3
-
-
 def test_fields_of_very_different_sizes_and_none():
     """The error is the mean of the fields' own; one ratio for all would see the large ones only."""
     x = 10.0 ** np.random.default_rng(1).uniform(-3, 0, (80, 1, 1)) * smooth(80, (16, 16))
@@ -142,17 +136,6 @@ def test_any_grid(shape):
     assert found.surrogate.predict(x[:2]).shape == (2, *shape)
     assert found.search.best.outcome.error < 0.1
     assert all(trial.failure is None for trial in found.search.trials)
-
-
-def test_fields_on_a_line(tmp_path):
-    x = smooth(60, (1, 64))[:, 0]
-    found = fit(x, x.cumsum(1))
-    assert found.surrogate.predict(x[:2]).shape == (2, 64)
-    assert found.search.best.outcome.error < 0.01
-    assert all(trial.failure is None for trial in found.search.trials)
-    found.surrogate.save(tmp_path / "s")
-    loaded = Surrogate.load(tmp_path / "s", device="cpu")
-    np.testing.assert_array_equal(loaded.predict(x[:2]), found.surrogate.predict(x[:2]))
 
 
 def test_parameters_beside_fields_and_alone():

@@ -3,7 +3,7 @@
 from twoscale.networks.dense import DenseNetwork, count_parameters
 from twoscale.networks.field_encoder import FieldEncoder
 from twoscale.networks.field_map import Committee, FieldMap, resample, work_shape
-from twoscale.networks.fno import FNO2d, FourierConvolution
+from twoscale.networks.fno import FNO2d
 from twoscale.networks.periodic import RefinementNet
 
 __all__ = [
@@ -12,7 +12,6 @@ __all__ = [
     "FNO2d",
     "FieldEncoder",
     "FieldMap",
-    "FourierConvolution",
     "RefinementNet",
     "count_parameters",
     "resample",

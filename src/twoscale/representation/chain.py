@@ -84,8 +84,11 @@ class Chain(Representation):
     def check(self, space: Space, samples: int) -> None:
         if not self.stages:
             raise TwoscaleError("a chain needs at least one stage, this one has none")
-        for _, stage in self._named():
-            stage.check(space, samples)
+        for name, stage in self._named():
+            try:
+                stage.check(space, samples)
+            except TwoscaleError as error:
+                raise TwoscaleError(f"{name} stage: {error}") from error
         if self.shared_size is not None:
             blocks = sum(stage.block_count(space.grid) for _, stage in self._pcas())
             if self.shared_size < blocks:

@@ -216,18 +216,18 @@ class RestrictedPCA(BlockPCA):
         largest = max(max(sides) // 2, _USUAL_FACTOR)
         if not 1 <= self.factor <= largest:
             raise TwoscaleError(
-                f"factor (setting coarse_factor) must lie between 1 and {largest} on a grid of "
+                f"factor must lie between 1 and {largest} on a grid of "
                 f"{space.grid}, got {self.factor}"
             )
         features = self._features(space, self.factor)
         if self.few_features and features >= samples:
             factors = range(self.factor, max(sides) // 2 + 1)
             fitting = next((c for c in factors if self._features(space, c) < samples), None)
-            hint = f"a factor (setting coarse_factor) of at least {fitting}, " if fitting else ""
+            hint = f"a factor of at least {fitting}, " if fitting else ""
             raise TwoscaleError(
                 f"the coarse grid must have fewer values than there are training fields: factor "
                 f"{self.factor} gives {features} values for {samples} fields; use {hint}more "
-                "samples, or few_features=false"
+                "samples, or switch few_features off"
             )
 
     def _features(self, space: Space, factor: int) -> int:
