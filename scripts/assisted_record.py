@@ -22,7 +22,7 @@ from records import write_record
 from torch import Tensor
 
 from twoscale import Darcy, Surrogate
-from twoscale.math.measures import Comparison, relative_errors
+from twoscale.math.measures import Compared, relative_errors
 from twoscale.problems.darcy_fno import DarcyFNO
 from twoscale.runtime.timing import now
 from twoscale.surrogate.options import resolve_device
@@ -66,7 +66,7 @@ def pairs(size: Size, seed: int, samples: int, device: torch.device) -> tuple[Te
 
 def errors(predicted: Tensor, truth: Tensor) -> dict[str, float]:
     """Return the relative L2 errors of fields (samples, height, width)."""
-    return relative_errors([Comparison(predicted[:, None].double(), truth[:, None].double())])
+    return relative_errors([Compared(predicted[:, None].double(), truth[:, None].double())])
 
 
 def measure(size: Size, device: torch.device) -> dict[str, Any]:

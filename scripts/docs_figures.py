@@ -34,7 +34,7 @@ from twoscale import (
 )
 from twoscale.domain.grid import Grid
 from twoscale.domain.patches import Seams
-from twoscale.math.measures import Comparison, relative_l2
+from twoscale.math.measures import Compared, relative_l2
 from twoscale.report.axes import chart_style, log_axis, panels, shared_legend
 from twoscale.report.method_looks import TRUTH, colour, marker, method_title
 from twoscale.representation import Representation
@@ -87,7 +87,7 @@ def _mark(axis: Axes, seams: Seams) -> None:
 
 def relative_error(decoded: Tensor, fields: Tensor) -> float:
     """Return the relative L2 error of some fields, all samples together."""
-    return float(relative_l2(Comparison(decoded, fields)))
+    return float(relative_l2(Compared(decoded, fields)))
 
 
 def pipeline() -> Figure:

@@ -21,7 +21,7 @@ from records import write_record
 from torch import Tensor
 
 from twoscale import Darcy, Surrogate, certify, polish
-from twoscale.math.measures import Comparison, relative_errors
+from twoscale.math.measures import Compared, relative_errors
 from twoscale.runtime.timing import now
 from twoscale.surrogate.options import resolve_device
 
@@ -60,7 +60,7 @@ def pairs(size: Size, device: torch.device) -> list[tuple[Tensor, Tensor]]:
 
 def errors(predicted: Tensor, truth: Tensor) -> dict[str, float]:
     """Return the relative L2 errors of fields (samples, height, width)."""
-    return relative_errors([Comparison(predicted[:, None].double(), truth[:, None])])
+    return relative_errors([Compared(predicted[:, None].double(), truth[:, None])])
 
 
 def certified(predicted: Tensor, media: Tensor, truth: Tensor) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from torch import Tensor
 from twoscale import Darcy, Surrogate
 from twoscale.domain.grid import Grid
 from twoscale.fields.source import Batch
-from twoscale.math.measures import Comparison
+from twoscale.math.measures import Compared
 from twoscale.problems.random_field import GaussianRandomField
 from twoscale.report.axes import panels, shared_legend
 from twoscale.report.method_looks import colour
@@ -43,7 +43,7 @@ def radii_of(surrogate: Surrogate, x: Tensor, u: Tensor) -> Radii:
     """Return errors and radii of the last fields."""
     inputs, truth = x[-FRESH:, None], u[-FRESH:, None]
     predicted = surrogate.predict_batch(Batch.of(inputs))
-    known = measure_trust(surrogate, [Comparison(predicted.double(), truth.double(), inputs)])
+    known = measure_trust(surrogate, [Compared(predicted.double(), truth.double(), inputs)])
     assert known is not None
     assert known.radii is not None
     return known.radii

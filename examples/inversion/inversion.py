@@ -65,7 +65,7 @@ class Exact:
 
     def media(self, coefficients: Array) -> torch.Tensor:
         """Return permeabilities (n, height, width) of coefficients (n, k)."""
-        return self.field([torch.from_numpy(np.atleast_2d(coefficients))])[:, 0]
+        return self.field([torch.from_numpy(np.atleast_2d(coefficients))]).fields[:, 0]
 
     def __call__(self, coefficients: Array) -> Array:
         """Return the pressure at the points, for one set of coefficients."""

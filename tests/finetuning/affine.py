@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from twoscale.domain.grid import Grid
-from twoscale.math.measures import Comparison
+from twoscale.math.measures import Compared
 
 GRID = Grid((12, 16), periodic=(True, False))
 SCALES = (1.0, 1e6, 1e-3)
@@ -51,7 +51,7 @@ def make_batch(decoder, samples=9, input_shape=(1, 12, 16)):
     exact = copy.deepcopy(decoder).double()
     truth = (exact.decode(codes) + 0.3 * exact.unit * noise).to(decoder.dtype)
     inputs = torch.rand(samples, *input_shape, **options).to(decoder.dtype)
-    return Comparison(decoder.decode(decoder.encode(truth)), truth, inputs)
+    return Compared(decoder.decode(decoder.encode(truth)), truth, inputs)
 
 
 class Coupled:

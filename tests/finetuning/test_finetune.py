@@ -7,7 +7,7 @@ import torch
 from tests.conftest import make_poisson
 from twoscale import Darcy, Grid, Surrogate, TwoscaleError
 from twoscale.finetuning.finetune import OBJECTIVES, FinetunePlan
-from twoscale.math.measures import Comparison, relative_l2, trace_error
+from twoscale.math.measures import Compared, relative_l2, trace_error
 from twoscale.math.traces import TRACES
 from twoscale.predictors import Affine, AffineMLP
 
@@ -159,7 +159,7 @@ def test_weights_are_calibrated_on_the_first_validation_fields(base, arrays):
     measure = trace_error(TRACES["value"], base.operator_.layout.seams)
     parts = [slice(0, 16), slice(16, 30)]
     sizes = [
-        sum(float(m(Comparison(predicted[p], truth[p]))) for p in parts)
+        sum(float(m(Compared(predicted[p], truth[p]))) for p in parts)
         for m in (relative_l2, measure)
     ]
     assert tuned.finetuning_["weights"]["value"] == pytest.approx(

@@ -8,7 +8,7 @@ import torch
 from twoscale import Grid, PatchPCA, Poisson, TwoScale
 from twoscale.domain.space import Space
 from twoscale.finetuning.terms import FieldTerm, Prediction, code_term
-from twoscale.math.measures import Comparison, in_unit, relative_l2, trace_error
+from twoscale.math.measures import Compared, in_unit, relative_l2, trace_error
 from twoscale.math.traces import TRACES
 from twoscale.problems.measures import flux_trace_error, residual_rms
 from twoscale.representation.geometry import decoder_gram
@@ -48,7 +48,7 @@ def decoder(request, pairs):
 def tracked(decoder, inputs, truth):
     """The true codes and the batch they decode to, as terms are prepared from."""
     codes = decoder.encode(truth).requires_grad_()
-    return codes, Comparison(decoder.decode(codes), truth, inputs)
+    return codes, Compared(decoder.decode(codes), truth, inputs)
 
 
 def test_the_decoders_gram_matrix_gives_the_norms_of_fields(decoder, generator):
@@ -113,6 +113,6 @@ def test_matrices_keep_their_digits_on_a_fine_grid():
     matrix = code_term(measure, decoder, batch).matrix
     exact = copy.deepcopy(decoder).double()
     unit = torch.eye(decoder.code_size, dtype=torch.float64)[:20]
-    both = Comparison(exact.decode(unit), exact.decode(torch.zeros_like(unit)))
+    both = Compared(exact.decode(unit), exact.decode(torch.zeros_like(unit)))
     expected = measure.values(both).flatten(1)
     assert (matrix[:20] - expected).norm() < 1e-6 * expected.norm()

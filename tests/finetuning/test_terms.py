@@ -13,7 +13,7 @@ from twoscale.finetuning.terms import (
     code_term,
 )
 from twoscale.math.measures import (
-    Comparison,
+    Compared,
     in_unit,
     relative_l2,
     trace_error,
@@ -41,7 +41,7 @@ def decoder(request):
 def tracked(decoder, batch):
     """The true codes and the batch they decode to, as terms are prepared from."""
     codes = decoder.encode(batch.truth).requires_grad_()
-    return codes, Comparison(decoder.decode(codes), batch.truth, batch.inputs)
+    return codes, Compared(decoder.decode(codes), batch.truth, batch.inputs)
 
 
 def predict(codes, batch, decoder, predicted):
@@ -111,7 +111,7 @@ def test_minibatches_are_one_ratio(decoder):
     prepared = term.prepare(codes, batch)
 
     def parts(part):
-        one = Comparison(batch.prediction[part], batch.truth[part], batch.inputs[part])
+        one = Compared(batch.prediction[part], batch.truth[part], batch.inputs[part])
         prediction = predict(codes[part], one, decoder, 1.1 * codes[part].detach())
         return term.parts(prediction, prepared[part])
 

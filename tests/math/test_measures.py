@@ -6,7 +6,7 @@ from twoscale.domain.grid import Grid
 from twoscale.domain.patches import Seams
 from twoscale.math.measures import (
     ACCURACY,
-    Comparison,
+    Compared,
     affine_measure,
     in_unit,
     mean_absolute_error,
@@ -36,7 +36,7 @@ def make_batch(channels, generator, shape=(12, 14)):
     truth = torch.randn(shape, dtype=torch.float64, generator=generator).cumsum(2).cumsum(3)
     noise = torch.randn(shape, dtype=torch.float64, generator=generator)
     inputs = torch.rand(6, 1, *shape[2:], dtype=torch.float64, generator=generator)
-    return Comparison(truth + 0.1 * noise, truth, inputs)
+    return Compared(truth + 0.1 * noise, truth, inputs)
 
 
 @pytest.fixture(params=[1, 3], ids=["one channel", "three channels"])
@@ -46,7 +46,7 @@ def batch(request, generator):
 
 # Accuracy
 
-TINY = Comparison(
+TINY = Compared(
     prediction=torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]], [[[0.0, 0.0], [1.0, 0.0]]]]),
     truth=torch.tensor([[[[1.0, 0.0], [3.0, 3.0]]], [[[0.0, 1.0], [1.0, 2.0]]]]),
 )
@@ -67,7 +67,7 @@ def test_one_channel_is_measured_to_the_same_bits_as_plain_sums(dtype, generator
     """Formulas of fields without channels, sums in float64."""
     batch = make_batch(1, generator, (33, 20))
     prediction, truth = (fields[:, 0].to(dtype) for fields in (batch.prediction, batch.truth))
-    batch = Comparison(prediction[:, None], truth[:, None])
+    batch = Compared(prediction[:, None], truth[:, None])
     error = prediction - truth
     squares = error.square().sum(dtype=torch.float64)
     relative = (squares / truth.square().sum((1, 2)).sum()).sqrt()
@@ -85,7 +85,7 @@ def test_each_channel_is_measured_as_if_alone(name, generator):
     batch = make_batch(3, generator)
     together, channels = measure_channels({name: MEASURES[name]}, [batch])
     alone = [
-        float(MEASURES[name](Comparison(prediction[:, None], truth[:, None], batch.inputs)))
+        float(MEASURES[name](Compared(prediction[:, None], truth[:, None], batch.inputs)))
         for prediction, truth in zip(batch.prediction.unbind(1), batch.truth.unbind(1), strict=True)
     ]
     assert channels[name] == pytest.approx(alone, rel=1e-12)
@@ -97,7 +97,7 @@ def test_each_channel_is_measured_as_if_alone(name, generator):
 def test_a_channel_in_another_unit_counts_the_same(name, generator):
     batch = make_batch(2, generator)
     scale = torch.tensor([1.0, 2.0**20], dtype=torch.float64)[:, None, None]
-    other = Comparison(batch.prediction * scale, batch.truth * scale)
+    other = Compared(batch.prediction * scale, batch.truth * scale)
     assert float(MEASURES[name](other)) == pytest.approx(float(MEASURES[name](batch)), rel=1e-9)
 
 
@@ -106,12 +106,12 @@ def test_a_channel_of_zeros_has_no_relative_error(name, generator):
     batch = make_batch(3, generator)
     batch.truth[:, 1] = 0
     leaf = batch.prediction.clone().requires_grad_()
-    value = MEASURES[name](Comparison(leaf, batch.truth))
+    value = MEASURES[name](Compared(leaf, batch.truth))
     value.backward()
     assert bool(torch.isfinite(leaf.grad).all())
     _, channels = measure_channels({name: MEASURES[name]}, [batch])
     assert [bool(np.isfinite(one)) for one in channels[name]] == [True, False, True]
-    others = Comparison(batch.prediction[:, ::2], batch.truth[:, ::2])
+    others = Compared(batch.prediction[:, ::2], batch.truth[:, ::2])
     assert float(value.detach()) == pytest.approx(float(MEASURES[name](others)), rel=1e-12)
 
 
@@ -151,9 +151,9 @@ def test_equations_take_the_largest_unit(generator):
 def test_squares_of_huge_and_tiny_channels_stay_finite(generator):
     batch = make_batch(2, generator)
     size = torch.tensor([1e-30, 1e30])[:, None, None]
-    huge = Comparison(batch.prediction.float() * size, batch.truth.float() * size)
+    huge = Compared(batch.prediction.float() * size, batch.truth.float() * size)
     leaf = huge.prediction.clone().requires_grad_()
-    value = in_unit(relative_l2, size)(Comparison(leaf, huge.truth))
+    value = in_unit(relative_l2, size)(Compared(leaf, huge.truth))
     assert float(value.detach()) == pytest.approx(float(relative_l2(batch)), rel=1e-5)
 
 
@@ -164,7 +164,7 @@ def test_squares_of_huge_and_tiny_channels_stay_finite(generator):
 def test_batches_add_up(batch, cuts):
     sides = (batch.prediction, batch.truth, batch.inputs)
     batches = [
-        Comparison(*parts) for parts in zip(*(side.split(cuts) for side in sides), strict=True)
+        Compared(*parts) for parts in zip(*(side.split(cuts) for side in sides), strict=True)
     ]
     values = measure_all(MEASURES, batches)
     for name, measure in MEASURES.items():
@@ -174,7 +174,7 @@ def test_batches_add_up(batch, cuts):
 @pytest.mark.parametrize("name", MEASURES)
 def test_every_measure_is_a_loss(batch, name):
     leaf = batch.prediction.clone().requires_grad_()
-    value = MEASURES[name](Comparison(leaf, batch.truth, batch.inputs))
+    value = MEASURES[name](Compared(leaf, batch.truth, batch.inputs))
     assert value.shape == ()
     value.backward()
     assert bool(torch.isfinite(leaf.grad).all())
@@ -185,7 +185,7 @@ def test_every_measure_is_a_loss(batch, name):
 def test_gradients_agree_with_differences(measure, batch):
     leaf = batch.prediction[:1, :, :8, :8].clone().requires_grad_()
     truth = batch.truth[:1, :, :8, :8]
-    assert torch.autograd.gradcheck(lambda p: measure(Comparison(p, truth)), leaf, fast_mode=True)
+    assert torch.autograd.gradcheck(lambda p: measure(Compared(p, truth)), leaf, fast_mode=True)
 
 
 @pytest.mark.parametrize("shape", [(1, 20), (20, 1), (3, 5), (1, 1)], ids=str)
@@ -198,7 +198,7 @@ def test_accuracy_is_measured_on_any_grid(shape, generator):
 def test_sums_over_many_float32_values_stay_accurate():
     """Sums without gradient are kept in float64."""
     truth = torch.full((64, 1, 256, 256), 0.1)
-    value = measure_all({"mae": mean_absolute_error}, [Comparison(truth, torch.zeros_like(truth))])
+    value = measure_all({"mae": mean_absolute_error}, [Compared(truth, torch.zeros_like(truth))])
     assert value["mae"] == pytest.approx(float(torch.tensor(0.1)), rel=1e-9)
 
 

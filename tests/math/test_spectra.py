@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from twoscale.math.measures import (
-    Comparison,
+    Compared,
     spectral_distance,
     spectral_error,
 )
@@ -66,9 +66,7 @@ def test_the_spectral_error_compares_mean_spectra(generator):
         for fields in (prediction, truth)
     ]
     expected = np.linalg.norm(means[0] - means[1]) / np.linalg.norm(means[1])
-    assert float(spectral_error(Comparison(prediction, truth))) == pytest.approx(
-        expected, rel=1e-10
-    )
+    assert float(spectral_error(Compared(prediction, truth))) == pytest.approx(expected, rel=1e-10)
 
 
 def test_the_distance_over_channels_is_the_root_mean_square():

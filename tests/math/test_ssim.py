@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from twoscale.math.measures import Comparison, ssim
+from twoscale.math.measures import Compared, ssim
 from twoscale.math.ssim import structural_similarity
 
 
@@ -31,7 +31,7 @@ def test_structural_similarity_is_that_of_scikit_image(shape, noise, generator):
     expected = scikit_image(prediction, truth)
     got = structural_similarity(prediction, truth)
     np.testing.assert_allclose(got.numpy(), expected, rtol=0, atol=1e-10)
-    assert float(ssim(Comparison(prediction, truth))) == pytest.approx(np.mean(expected), abs=1e-10)
+    assert float(ssim(Compared(prediction, truth))) == pytest.approx(np.mean(expected), abs=1e-10)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 2), (1, 2), (2, 9), (3, 40)])

@@ -4,7 +4,7 @@ import torch
 from twoscale.domain.cuts import Axis
 from twoscale.domain.grid import Grid
 from twoscale.domain.patches import Seams
-from twoscale.math.measures import Comparison, seam_measures
+from twoscale.math.measures import Compared, seam_measures
 from twoscale.math.traces import TRACES, flux_trace, normal_derivative_trace, value_trace
 
 GRID = Grid((12, 14))
@@ -95,7 +95,7 @@ def test_the_flux_of_a_constant_coefficient_is_the_normal_derivative(fields, sea
 
 def test_seam_measures_are_means_of_absolute_traces(fields):
     prediction, truth = fields, fields.flip(0)
-    batch = Comparison(prediction, truth)
+    batch = Compared(prediction, truth)
     measures = seam_measures(WRAPPED)
     assert set(measures) == {
         "value_jump",
@@ -111,9 +111,7 @@ def test_seam_measures_are_means_of_absolute_traces(fields):
 
 
 def test_a_perfect_prediction_has_jumps_but_no_trace_errors(fields):
-    values = {
-        name: float(m(Comparison(fields, fields))) for name, m in seam_measures(SEAMS).items()
-    }
+    values = {name: float(m(Compared(fields, fields))) for name, m in seam_measures(SEAMS).items()}
     assert values["value_jump"] > 0
     assert values["normal_derivative_jump"] > 0
     assert values["value_trace_error"] == values["normal_derivative_trace_error"] == 0
@@ -130,7 +128,7 @@ def test_a_line_has_seams_along_its_length():
 def test_without_seams_there_is_nothing_to_measure(fields):
     seams = GRID.partition((1, 1)).seams
     assert value_trace(fields, seams).shape == (6, 2, 0)
-    batch = Comparison(fields, fields)
+    batch = Compared(fields, fields)
     assert all(bool(measure(batch).isnan()) for measure in seam_measures(seams).values())
 
 

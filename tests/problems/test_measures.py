@@ -4,7 +4,7 @@ import torch
 from tests.finetuning.affine import Coupled
 from twoscale import Darcy, Grid, Poisson
 from twoscale.domain.patches import Seams
-from twoscale.math.measures import Comparison, measure_channels
+from twoscale.math.measures import Compared, measure_channels
 from twoscale.problems.measures import (
     flux_measures,
     flux_trace_error,
@@ -27,8 +27,8 @@ def test_residual_measures_vanish_at_the_solution(problem):
     inputs, solution = make_pairs(problem, Grid((16, 20)), 3)
     measures = residual_measures(problem)
     for name in ("residual_rms", "residual_mean_abs"):
-        assert float(measures[name](Comparison(solution, solution, inputs))) < 1e-8
-        assert float(measures[name](Comparison(1.1 * solution, solution, inputs))) > 1e-3
+        assert float(measures[name](Compared(solution, solution, inputs))) < 1e-8
+        assert float(measures[name](Compared(1.1 * solution, solution, inputs))) > 1e-3
 
 
 def test_residual_measures_by_hand():
@@ -38,7 +38,7 @@ def test_residual_measures_by_hand():
     inputs[:, :, 0] = 100.0
     nothing = torch.zeros_like(inputs)
     measures = residual_measures(Poisson())
-    batch = Comparison(nothing, nothing, inputs)
+    batch = Compared(nothing, nothing, inputs)
     assert float(measures["residual_mean_abs"](batch)) == pytest.approx(3.5)
     assert float(measures["residual_rms"](batch)) == pytest.approx(12.5**0.5)
 
@@ -47,7 +47,7 @@ def test_equations_are_measured_one_by_one(generator):
     """Two equations of fields with three channels."""
     problem = Coupled()
     fields = torch.randn(4, 3, 6, 7, dtype=torch.float64, generator=generator)
-    batch = Comparison(fields, fields, torch.ones(4, 1, 6, 7, dtype=torch.float64))
+    batch = Compared(fields, fields, torch.ones(4, 1, 6, 7, dtype=torch.float64))
     residual = problem.residual(batch.inputs, fields)
     total, equations = measure_channels(residual_measures(problem), [batch])
     mean, squares = residual.abs().mean((0, 2, 3)), residual.square().mean((0, 2, 3))
@@ -60,7 +60,7 @@ def test_equations_are_measured_one_by_one(generator):
 def test_a_residual_without_channels_is_one_equation(generator):
     problem = Coupled(equations=1)
     fields = torch.randn(4, 3, 6, 7, dtype=torch.float64, generator=generator)
-    batch = Comparison(fields, fields, torch.ones(4, 1, 6, 7, dtype=torch.float64))
+    batch = Compared(fields, fields, torch.ones(4, 1, 6, 7, dtype=torch.float64))
     total, equations = measure_channels(residual_measures(problem), [batch])
     expected = float(problem.residual(batch.inputs, fields).square().mean().sqrt())
     assert equations["residual_rms"] == [pytest.approx(expected)]
@@ -92,7 +92,7 @@ def test_flux_trace_by_hand(channels):
     inputs, _ = make_pairs(Darcy(), Grid.square(16), 2)
     generator = torch.Generator().manual_seed(0)
     fields = torch.randn(2, channels, 16, 16, generator=generator).double()
-    batch = Comparison(fields, torch.zeros_like(fields), inputs)
+    batch = Compared(fields, torch.zeros_like(fields), inputs)
     seams = Seams(((5,), (9,)), Grid.square(16).axes)
     jump = float(flux_measures(Darcy(), seams)["flux_jump"](batch))
     total, h = [], 1 / 15

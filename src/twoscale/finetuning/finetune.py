@@ -22,7 +22,7 @@ from twoscale.fields.pairs import Pairs, SplitData
 from twoscale.fields.source import slices
 from twoscale.finetuning.objective import FieldObjective
 from twoscale.finetuning.terms import FieldTerm, SpectralTerm, Term, code_term
-from twoscale.math.measures import AffineMeasure, Comparison, in_unit, relative_l2, trace_error
+from twoscale.math.measures import AffineMeasure, Compared, in_unit, relative_l2, trace_error
 from twoscale.math.traces import TRACES
 from twoscale.operators.fitting import FitOptions, FitRecord, train_members
 from twoscale.operators.operators import FieldOperator, LatentOperator
@@ -243,7 +243,7 @@ def finetune_operator(
 def _terms(
     plan: FinetunePlan,
     decoder: Representation,
-    sample: Comparison,
+    sample: Compared,
     layout: PatchLayout,
     problem: Problem | None,
 ) -> dict[str, Term]:
@@ -285,9 +285,9 @@ def _recorded_size(term: str, unit: Tensor) -> float:
     return float(unit.amax()) if term == "residual" or len(unit) == 1 else 1.0
 
 
-def _one_sample(pairs: Pairs) -> Comparison:
+def _one_sample(pairs: Pairs) -> Compared:
     inputs, truth = next(pairs.chunks())
-    return Comparison(truth[:1], truth[:1], inputs.fields[:1])
+    return Compared(truth[:1], truth[:1], inputs.fields[:1])
 
 
 @torch.no_grad()

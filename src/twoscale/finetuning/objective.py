@@ -18,7 +18,7 @@ from twoscale.finetuning.terms import (
     Shape,
     Term,
 )
-from twoscale.math.measures import Comparison, Parts, total_parts
+from twoscale.math.measures import Compared, Parts, total_parts
 from twoscale.operators.fitting import FitOptions
 from twoscale.operators.operators import LatentOperator
 from twoscale.predictors.base import CodePredictor
@@ -92,7 +92,7 @@ class FieldObjective:
     def _targets(self, inputs: Tensor, truth: Tensor) -> list[Tensor]:
         """Return the true codes, the fields that terms look at, and each term's own columns."""
         codes = self.decoder.encode(truth).detach().requires_grad_()
-        batch = Comparison(self.decoder.decode(codes), truth, inputs)
+        batch = Compared(self.decoder.decode(codes), truth, inputs)
         prepared = [term.prepare(codes, batch) for term in self.terms.values()]
         looked_at = [truth.flatten(1), inputs.flatten(1)] if self.whole_fields else []
         known = torch.cat([codes.new_empty(len(codes), 0), *looked_at], 1).detach()

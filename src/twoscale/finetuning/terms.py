@@ -19,7 +19,7 @@ from torch import Tensor
 
 from twoscale.math.measures import (
     AffineMeasure,
-    Comparison,
+    Compared,
     Measure,
     Parts,
     divisors,
@@ -63,12 +63,12 @@ class Prediction:
         return self.decoder.decode(self.predicted)
 
     @property
-    def batch(self) -> Comparison:
+    def batch(self) -> Compared:
         parts = self.known.split([prod(shape) for shape in self.shapes], 1)
         truth, inputs = (
             part.unflatten(1, shape) for part, shape in zip(parts, self.shapes, strict=True)
         )
-        return Comparison(self.fields, truth, inputs)
+        return Compared(self.fields, truth, inputs)
 
 
 class Term(ABC):
@@ -78,7 +78,7 @@ class Term(ABC):
     whole_fields = False  # whether it looks at the true and the input fields
 
     @abstractmethod
-    def prepare(self, codes: Tensor, batch: Comparison) -> Tensor:
+    def prepare(self, codes: Tensor, batch: Compared) -> Tensor:
         """Return what the term alone needs of each sample, (batch, columns).
 
         `codes` are the true codes, tracked; `batch` holds what they decode to, the truth and the
@@ -102,7 +102,7 @@ class FieldTerm(Term):
         self.measure = measure
         self.finish = measure.finish
 
-    def prepare(self, codes: Tensor, batch: Comparison) -> Tensor:
+    def prepare(self, codes: Tensor, batch: Compared) -> Tensor:
         return codes.new_empty(len(codes), 0)
 
     def parts(self, prediction: Prediction, prepared: Tensor) -> Parts:
@@ -121,7 +121,7 @@ class SpectralTerm(Term):
     def __init__(self, unit: Tensor) -> None:
         self.unit = unit
 
-    def prepare(self, codes: Tensor, batch: Comparison) -> Tensor:
+    def prepare(self, codes: Tensor, batch: Compared) -> Tensor:
         return self._spectra(batch.truth).flatten(1)
 
     def parts(self, prediction: Prediction, prepared: Tensor) -> Parts:
@@ -135,7 +135,7 @@ class SpectralTerm(Term):
 class AbsoluteTerm(Term):
     """Mean of |phi| for affine values phi: a matrix times the code error, plus an offset."""
 
-    def __init__(self, measure: AffineMeasure, decoder: Representation, sample: Comparison) -> None:
+    def __init__(self, measure: AffineMeasure, decoder: Representation, sample: Compared) -> None:
         self.measure = measure
         self.finish = measure.finish
         with torch.no_grad():
@@ -144,7 +144,7 @@ class AbsoluteTerm(Term):
         self.channels = changes.shape[1]
         self.matrix = changes.flatten(1)
 
-    def prepare(self, codes: Tensor, batch: Comparison) -> Tensor:
+    def prepare(self, codes: Tensor, batch: Compared) -> Tensor:
         return self.measure.values(batch).detach().flatten(1)
 
     def parts(self, prediction: Prediction, prepared: Tensor) -> Parts:
@@ -187,7 +187,7 @@ class QuadraticTerm(Term):
     half the square in the code, so the adjoint of the decoder is never written down.
     """
 
-    def __init__(self, measure: AffineMeasure, decoder: Representation, sample: Comparison) -> None:
+    def __init__(self, measure: AffineMeasure, decoder: Representation, sample: Compared) -> None:
         self.measure = measure
         self.finish = measure.finish
         values = _on_codes(measure, sample)
@@ -195,7 +195,7 @@ class QuadraticTerm(Term):
         grams = [code_gram(decoder, _channel(values, c)) for c in range(self.channels)]
         self.gram = torch.cat(grams, 1).to(decoder.dtype)  # (code, channels x code)
 
-    def prepare(self, codes: Tensor, batch: Comparison) -> Tensor:
+    def prepare(self, codes: Tensor, batch: Compared) -> Tensor:
         """Return g_c of all channels, then their squares, then their weights."""
         with torch.enable_grad():
             values = self.measure.values(batch)
@@ -243,13 +243,13 @@ class QuadraticTerm(Term):
         return squares.clamp_min(torch.finfo(squares.dtype).tiny), weight, half_grads
 
 
-def code_term(measure: AffineMeasure, decoder: Representation, sample: Comparison) -> Term:
+def code_term(measure: AffineMeasure, decoder: Representation, sample: Compared) -> Term:
     """Return the term that evaluates an affine measure on codes; `sample` is any one sample."""
     kind = AbsoluteTerm if measure.power == 1 else QuadraticTerm
     return kind(measure, decoder, sample)
 
 
-def _on_codes(measure: AffineMeasure, sample: Comparison) -> Callable[[Tensor], Tensor]:
+def _on_codes(measure: AffineMeasure, sample: Compared) -> Callable[[Tensor], Tensor]:
     """Return a measure's values as a function of predicted fields, for one sample's truth."""
     truth = sample.truth[:1].double()
     inputs = None if sample.inputs is None else sample.inputs[:1].double()
@@ -257,7 +257,7 @@ def _on_codes(measure: AffineMeasure, sample: Comparison) -> Callable[[Tensor], 
     def values(fields: Tensor) -> Tensor:
         count = len(fields)
         known = None if inputs is None else inputs.expand(count, -1, -1, -1)
-        return measure.values(Comparison(fields, truth.expand(count, -1, -1, -1), known))
+        return measure.values(Compared(fields, truth.expand(count, -1, -1, -1), known))
 
     return values
 

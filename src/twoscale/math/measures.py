@@ -25,7 +25,7 @@ Finish = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Compared:
     """What a measure may look at; `inputs` only where an equation is involved."""
 
     prediction: Tensor  # (batch, channels, *shape)
@@ -47,7 +47,7 @@ class Comparison:
         """Return the inputs with their parameters."""
         return Batch.of(self.known_inputs, self.parameters)
 
-    def in_unit(self, unit: Tensor) -> Comparison:
+    def in_unit(self, unit: Tensor) -> Compared:
         """Return the same with prediction and truth in units (channels, 1, ...); inputs stay."""
         unit = unit.to(self.truth)
         return replace(self, prediction=self.prediction / unit, truth=self.truth / unit)
@@ -57,11 +57,11 @@ class Comparison:
 class Measure:
     """A number per channel made of two sums, and one over all channels."""
 
-    parts: Callable[[Comparison], Parts]  # each (channels,), or (channels, bins)
+    parts: Callable[[Compared], Parts]  # each (channels,), or (channels, bins)
     channels: Finish  # to (channels,)
     finish: Finish  # to ()
 
-    def __call__(self, batch: Comparison) -> Tensor:
+    def __call__(self, batch: Compared) -> Tensor:
         """Return the measure of one batch over all channels, with gradient."""
         return self.finish(*self.parts(batch))
 
@@ -74,8 +74,8 @@ class AffineMeasure(Measure):
     fields, or else those of `equations`.
     """
 
-    values: Callable[[Comparison], Tensor]  # (batch, channels, n)
-    weight: Callable[[Comparison, Tensor], Tensor]  # (batch, channels), of the batch and its values
+    values: Callable[[Compared], Tensor]  # (batch, channels, n)
+    weight: Callable[[Compared, Tensor], Tensor]  # (batch, channels), of the batch and its values
     power: int  # 1 or 2
     fixed: bool
     mean: bool  # the weight is the number of values
@@ -88,17 +88,17 @@ class AffineMeasure(Measure):
 
 
 def affine_measure(
-    values: Callable[[Comparison], Tensor],
+    values: Callable[[Compared], Tensor],
     *,
     power: int,
-    weight: Callable[[Comparison, Tensor], Tensor] | None = None,
+    weight: Callable[[Compared, Tensor], Tensor] | None = None,
     fixed: bool = True,
     equations: bool = False,
 ) -> AffineMeasure:
     """Return the measure of values: a mean (power 1) or a root mean square, or with a `weight`."""
     weigh = weight or _count
 
-    def parts(batch: Comparison) -> Parts:
+    def parts(batch: Compared) -> Parts:
         found = values(batch)
         sizes = found.abs() if power == 1 else found.square()
         return _channel_sums(sizes), weigh(batch, found).sum(0)
@@ -116,10 +116,10 @@ def in_unit(measure: AffineMeasure, unit: Tensor) -> AffineMeasure:
     size = unit.flatten(1)  # (channels, 1)
     size = size.amax(0, keepdim=True) if measure.equations else size
 
-    def weigh(batch: Comparison, values: Tensor) -> Tensor:
+    def weigh(batch: Compared, values: Tensor) -> Tensor:
         return measure.weight(batch.in_unit(unit), values)
 
-    def values(batch: Comparison) -> Tensor:
+    def values(batch: Compared) -> Tensor:
         found = measure.values(batch)
         return found / size.to(found)
 
@@ -132,18 +132,18 @@ def in_unit(measure: AffineMeasure, unit: Tensor) -> AffineMeasure:
     )
 
 
-def _count(batch: Comparison, values: Tensor) -> Tensor:
+def _count(batch: Compared, values: Tensor) -> Tensor:
     """Weigh each sample by its number of values: the measure is a mean."""
     return values.new_full(values.shape[:2], values.shape[2])
 
 
-def measure_all(measures: dict[str, Measure], batches: Iterable[Comparison]) -> dict[str, float]:
+def measure_all(measures: dict[str, Measure], batches: Iterable[Compared]) -> dict[str, float]:
     """Return each measure over all batches and channels together."""
     return measure_channels(measures, batches)[0]
 
 
 def measure_channels(
-    measures: dict[str, Measure], batches: Iterable[Comparison]
+    measures: dict[str, Measure], batches: Iterable[Compared]
 ) -> tuple[dict[str, float], dict[str, list[float]]]:
     """Return each measure over all batches and channels, and over all batches for each channel.
 
@@ -216,10 +216,10 @@ def weighted_spectral_distance(prediction: Tensor, truth: Tensor) -> Tensor:
     return spectral_distance(weight * prediction, weight * truth)
 
 
-def mean_of(function: Callable[[Comparison], Tensor]) -> Measure:
+def mean_of(function: Callable[[Compared], Tensor]) -> Measure:
     """Return the mean of a function's values (batch, channels, ...), channel by channel."""
 
-    def parts(batch: Comparison) -> Parts:
+    def parts(batch: Compared) -> Parts:
         values = function(batch)
         sums = _channel_sums(values)
         return sums, values.new_full(sums.shape, values.numel() // len(sums))
@@ -271,7 +271,7 @@ def unexplained_share(mean: Tensor) -> Measure:
     mean of their ratios.
     """
 
-    def parts(batch: Comparison) -> Parts:
+    def parts(batch: Compared) -> Parts:
         variation = (batch.truth - mean.to(batch.truth)).square()
         return _channel_sums(batch.error.square()), _channel_sums(variation)
 
@@ -311,11 +311,11 @@ def mean_relative_l2(errors: Tensor) -> float:
     return float(over_channels(errors).nanmean())
 
 
-def relative_errors(batches: Iterable[Comparison]) -> dict[str, float]:
+def relative_errors(batches: Iterable[Compared]) -> dict[str, float]:
     """Return both relative L2 errors over all batches: `mre` and `mean_relative_l2`."""
     samples: list[Tensor] = []
 
-    def collected() -> Iterator[Comparison]:
+    def collected() -> Iterator[Compared]:
         for batch in batches:
             samples.append(sample_errors(batch.prediction, batch.truth))
             yield batch
@@ -345,7 +345,7 @@ def seam_measures(seams: Seams) -> dict[str, Measure]:
     return measures
 
 
-def _jump(trace: Trace, seams: Seams) -> Callable[[Comparison], Tensor]:
+def _jump(trace: Trace, seams: Seams) -> Callable[[Compared], Tensor]:
     return lambda batch: trace(batch.prediction, seams).abs()
 
 

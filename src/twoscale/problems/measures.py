@@ -7,7 +7,7 @@ from typing import TypeGuard
 from torch import Tensor
 
 from twoscale.domain.patches import Seams
-from twoscale.math.measures import AffineMeasure, Comparison, Measure, affine_measure, mean_of
+from twoscale.math.measures import AffineMeasure, Compared, Measure, affine_measure, mean_of
 from twoscale.math.traces import flux_trace
 from twoscale.problems.base import Problem
 from twoscale.problems.diffusion import DiffusionProblem
@@ -60,12 +60,12 @@ def residual_measures(problem: Problem) -> dict[str, Measure]:
     return {"residual_mean_abs": mean, "residual_rms": residual_rms(problem)}
 
 
-def _residual(problem: Problem, batch: Comparison) -> Tensor:
+def _residual(problem: Problem, batch: Compared) -> Tensor:
     """Return the residual (batch, equations, height, width) of the prediction."""
     return _with_channels(problem.residual(batch.known_inputs, batch.prediction))
 
 
-def _coefficient(problem: DiffusionProblem, batch: Comparison) -> Tensor:
+def _coefficient(problem: DiffusionProblem, batch: Compared) -> Tensor:
     """Return the coefficient (batch, 1, height, width)."""
     return _with_channels(problem.coefficient(batch.known_inputs))
 

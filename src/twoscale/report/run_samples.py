@@ -16,7 +16,7 @@ from twoscale.domain.space import Space
 from twoscale.fields.pairs import Pairs
 from twoscale.fields.source import Batch, chunk_length, slices
 from twoscale.math.measures import (
-    Comparison,
+    Compared,
     measure_all,
     over_channels,
     sample_errors,
@@ -123,10 +123,10 @@ class _Predicted:
         self.parts = list(slices(len(truth), chunk_length(*truth.shape[1:])))
         self.predictions = [surrogate.predict_batch(inputs[part]) for part in self.parts]
 
-    def __iter__(self) -> Iterator[Comparison]:
+    def __iter__(self) -> Iterator[Compared]:
         for part, prediction in zip(self.parts, self.predictions, strict=True):
             inputs = self.inputs[part]
-            yield Comparison(
+            yield Compared(
                 prediction.double(), self.truth[part].double(), inputs.fields, inputs.parameters
             )
 

@@ -12,7 +12,7 @@ from scipy.special import betaln
 from torch import Tensor
 
 from twoscale.errors import TwoscaleError
-from twoscale.math.measures import Comparison
+from twoscale.math.measures import Compared
 from twoscale.problems import DiffusionProblem
 from twoscale.surrogate import Surrogate
 from twoscale.trust import LEVEL, Trust, certify, is_elliptic
@@ -96,7 +96,7 @@ class TrustSamples:
 
 
 @torch.no_grad()
-def measure_trust(surrogate: Surrogate, batches: Iterable[Comparison]) -> TrustSamples | None:
+def measure_trust(surrogate: Surrogate, batches: Iterable[Compared]) -> TrustSamples | None:
     """Return what trust says of samples; None if the surrogate does not know."""
     trust = surrogate.trust_
     if trust is None:
@@ -110,7 +110,7 @@ def measure_trust(surrogate: Surrogate, batches: Iterable[Comparison]) -> TrustS
     )
 
 
-def _first(batches: Iterable[Comparison], nodes: int) -> Iterable[Comparison]:
+def _first(batches: Iterable[Compared], nodes: int) -> Iterable[Compared]:
     """Yield the first samples, of so many nodes in all and at least one."""
     left = None
     for batch in batches:
@@ -118,7 +118,7 @@ def _first(batches: Iterable[Comparison], nodes: int) -> Iterable[Comparison]:
             left = max(1, nodes // batch.truth[0, 0].numel())
         if left:
             some = slice(left)
-            yield Comparison(
+            yield Compared(
                 batch.prediction[some],
                 batch.truth[some],
                 batch.known_inputs[some],
@@ -127,7 +127,7 @@ def _first(batches: Iterable[Comparison], nodes: int) -> Iterable[Comparison]:
             left -= len(batch.truth[some])
 
 
-def _radii(surrogate: Surrogate, trust: Trust, batches: Iterable[Comparison]) -> Radii | None:
+def _radii(surrogate: Surrogate, trust: Trust, batches: Iterable[Compared]) -> Radii | None:
     """Return errors beside radii; None if no band can be used."""
     band, problem, device = trust.band, surrogate.problem, surrogate.device
     if band is None or not len(band.ratios) or not trust.scores_with(problem):
@@ -151,7 +151,7 @@ def _radii_of(band: Band, errors: Tensor, difficulties: Tensor) -> Radii:
     return Radii(errors.numpy(), radii, level, levels, covered, len(ratios))
 
 
-def _proofs(surrogate: Surrogate, batches: Iterable[Comparison]) -> Proofs | None:
+def _proofs(surrogate: Surrogate, batches: Iterable[Compared]) -> Proofs | None:
     """Return true errors and proven bounds; None without an elliptic equation."""
     problem = surrogate.problem
     if not isinstance(problem, DiffusionProblem):

@@ -20,7 +20,7 @@ from twoscale.fields.workers import Workers
 from twoscale.files import check_file, new_folder, read_sums, write_json
 from twoscale.files.checksums import read_checked_json, write_sums
 from twoscale.files.outputs import Output
-from twoscale.math.measures import Comparison, relative_errors
+from twoscale.math.measures import Compared, relative_errors
 from twoscale.run.break_even import break_even
 from twoscale.run.pairs import loaded_pairs
 from twoscale.runtime.progress import Progress
@@ -251,7 +251,7 @@ def write_run(
 def _training_errors(surrogate: Surrogate, pairs: Pairs) -> dict[str, float | None]:
     """Return both relative L2 errors on some training pairs; None if not finite."""
     batches = (
-        Comparison(surrogate.predict_batch(seen).double(), truth.double())
+        Compared(surrogate.predict_batch(seen).double(), truth.double())
         for seen, truth in pairs.chunks()
     )
     found = relative_errors(batches).items()

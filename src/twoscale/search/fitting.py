@@ -15,7 +15,7 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.pairs import Pairs, SplitData
 from twoscale.fields.source import Batch
 from twoscale.files import Checkpoints
-from twoscale.math.measures import Comparison, relative_errors
+from twoscale.math.measures import Compared, relative_errors
 from twoscale.operators.fitting import FitOptions, FittedRepresentations
 from twoscale.representation import Representation
 from twoscale.representation.nearest import NearestCodes
@@ -213,7 +213,7 @@ def _refused_if_too_large(candidate: Candidate) -> Iterator[None]:
 def _errors(predict: Callable[[Batch], Tensor], pairs: Pairs) -> dict[str, float]:
     """Return both relative L2 errors of predictions, as the metrics count them."""
     return relative_errors(
-        Comparison(predict(seen).double(), truth.double()) for seen, truth in pairs.chunks()
+        Compared(predict(seen).double(), truth.double()) for seen, truth in pairs.chunks()
     )
 
 

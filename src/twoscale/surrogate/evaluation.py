@@ -19,7 +19,7 @@ from twoscale.fields.source import Batch, range_length, slices
 from twoscale.fields.workers import HERE, Job
 from twoscale.math.measures import (
     ACCURACY,
-    Comparison,
+    Compared,
     mean_relative_l2,
     measure_all,
     measure_channels,
@@ -125,14 +125,14 @@ def evaluate_operator(
     return {name: _finite(value) for name, value in metrics.items()}
 
 
-def _through(function: Callable[[Tensor], Tensor], test: Pairs) -> Iterator[Comparison]:
+def _through(function: Callable[[Tensor], Tensor], test: Pairs) -> Iterator[Compared]:
     """Yield true outputs beside what a function makes of them."""
     with torch.no_grad():
         for truth in test.outputs.fields.chunks():
-            yield Comparison(function(truth).double(), truth.double())
+            yield Compared(function(truth).double(), truth.double())
 
 
-def _mre(batches: Iterable[Comparison]) -> float:
+def _mre(batches: Iterable[Compared]) -> float:
     return measure_channels({"mre": ACCURACY["mre"]}, batches)[0]["mre"]
 
 
@@ -144,8 +144,8 @@ class _SampleErrors:
         self.l1_parts: list[Tensor] = []
 
     def collected(
-        self, batches: Iterable[Comparison], progress: Progress | None = None, samples: int = 0
-    ) -> Iterator[Comparison]:
+        self, batches: Iterable[Compared], progress: Progress | None = None, samples: int = 0
+    ) -> Iterator[Compared]:
         done = 0
         for batch in batches:
             self.parts.append(sample_errors(batch.prediction, batch.truth).cpu())
@@ -249,13 +249,13 @@ def _explained(latent: LatentOperator) -> dict[str, float]:
 
 def _batches(
     test: Pairs, predict: Predict, clock: Clock, coverage: Coverage | None = None
-) -> Iterator[Comparison]:
+) -> Iterator[Compared]:
     """Yield batches in float64, for sums of small differences of float32 fields."""
     for inputs, truth, prediction in _predicted(test, predict, clock):
         if coverage is not None:
             coverage.observe(inputs, prediction, truth)
         fields = inputs.fields  # equations have no parameters of ours
-        yield Comparison(prediction.double(), truth.double(), fields.double())
+        yield Compared(prediction.double(), truth.double(), fields.double())
 
 
 def _predicted(
