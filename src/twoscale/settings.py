@@ -30,22 +30,32 @@ class Setting:
     It is written beside the argument of a constructor that it is about. The default is that of the
     argument; where the type allows None, so does the setting, and the text `none` stands for it.
 
+    Attributes
+    ----------
+    meaning
+        What it is; "" of an argument that only its default says something about.
+    read
+        Returns the value, or raises a ValueError that says what is right.
+    schedule
+        Whether it is of the training schedule: another value makes no other design.
+    passes
+        Whether it counts passes over the training set.
+    default, optional
+        The argument's default, and whether the setting may be None, the text `none`.
+
+    Examples
+    --------
     >>> def fit(*, epochs: Annotated[int, whole("passes over the training set")] = 500): ...
     >>> settings_of(fit)["epochs"].default
     500
     """
 
     meaning: str
-    """What it is; "" of an argument that only its default says something about."""
     read: Callable[[Any], Any]
-    """Returns the value, or raises a ValueError that says what is right."""
     schedule: bool = False
-    """Whether it is of the training schedule: another value makes no other design."""
     passes: bool = False
-    """Whether it counts passes over the training set."""
     default: Any = REQUIRED
     optional: bool = False
-    """Whether it may be None, the text `none`."""
 
     def checked(self, name: str, value: Any) -> Any:
         """Return a given value as it should be, or raise."""

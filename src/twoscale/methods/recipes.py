@@ -52,20 +52,28 @@ class Maker(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Method(AsMethod):
-    """A recipe that turns settings into the parts of a surrogate, and how the method is shown."""
+    """A recipe that turns settings into the parts of a surrogate, and how the method is shown.
+
+    Attributes
+    ----------
+    inputs, outputs
+        What makes the input and the output representation.
+    predictor
+        The default of the setting.
+    objective
+        Its default for predictors that have the usual one; None: that of the predictor.
+    symmetric
+        Whether it has the settings of symmetries.
+    corrected
+        Whether a RefinementNet follows the parts of another method, the setting `base`.
+    """
 
     inputs: Maker
-    """Makes the input representation."""
     outputs: Maker
-    """Makes the output representation."""
     predictor: str = "mlp"
-    """The default of the setting."""
     objective: str | None = None
-    """Its default for predictors that have the usual one; none: that of the predictor."""
     symmetric: bool = True
-    """Whether it has the settings of symmetries."""
     corrected: bool = False
-    """Whether a RefinementNet follows the parts of another method, the setting `base`."""
 
     @cached_property
     def settings(self) -> dict[str, Setting]:
