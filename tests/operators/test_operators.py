@@ -5,11 +5,12 @@ import torch
 
 from tests.sources import field_pairs, fit_on
 from tests.surrogate.tiny import STAGES, TINY, build, make
-from twoscale import METHODS, Grid, TwoscaleError
+from twoscale import FNO, METHODS, Affine, GlobalPCA, Grid, TwoscaleError, WholeField
 from twoscale.domain.space import Space
 from twoscale.fields.source import ArraySource
 from twoscale.operators import operators as operators_module
 from twoscale.operators.fitting import FitRecord
+from twoscale.operators.operators import LatentOperator
 
 any_method = pytest.mark.parametrize("method", METHODS)
 SPACE = Space(Grid.square(16))
@@ -172,3 +173,11 @@ def test_an_average_is_the_same_in_one_batch_and_image_by_image(symmetries, pois
     together = surrogate.operator_(x[:3])
     monkeypatch.setattr(operators_module, "_FEW_VALUES", 0)
     torch.testing.assert_close(together, surrogate.operator_(x[:3]))
+
+
+def test_images_are_of_lines_and_planes():
+    box = Space(Grid((4, 4, 4)))
+    latent = LatentOperator(WholeField(), FNO(), WholeField())
+    with pytest.raises(TwoscaleError, match="fno does not work on 4x4x4"):
+        latent.check(box, box, 9)
+    LatentOperator(GlobalPCA(2), Affine(), GlobalPCA(2)).check(box, box, 9)

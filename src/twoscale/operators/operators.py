@@ -151,6 +151,12 @@ class LatentOperator(FieldOperator):
         """Choose the symmetries of both grids, and what reads parameters if there are any."""
         if self._bound == (inputs, outputs):
             return
+        for space in (inputs, outputs):
+            if not self.predictor.supports(space.domain):
+                raise TwoscaleError(
+                    f"{self.predictor.name} does not work on {space.domain}: use a predictor that "
+                    "maps codes, such as affine"
+                )
         self.predictor.check(inputs, outputs)
         self.group = IDENTITY
         if self.symmetries != "none":

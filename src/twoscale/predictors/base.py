@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 from torch import Tensor, nn
 
-from twoscale.domain.space import Space
+from twoscale.domain.space import Domain, Space
 from twoscale.errors import TwoscaleError, did_you_mean
 from twoscale.parts import PARTS, Part
 from twoscale.predictors import schedule
@@ -170,6 +170,10 @@ class CodePredictor(Part, nn.Module, ABC):
     @property
     def uses_validation(self) -> bool:
         """Say whether a fit chooses settings or weights on validation samples."""
+        return True
+
+    def supports(self, domain: Domain) -> bool:
+        """Say whether it works on fields that live there; a map between codes works on any."""
         return True
 
     def check(self, inputs: Space, outputs: Space) -> None:

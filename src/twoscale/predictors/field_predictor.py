@@ -11,7 +11,8 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from twoscale.domain.space import Space
+from twoscale.domain.grid import is_planar
+from twoscale.domain.space import Domain, Space
 from twoscale.domain.symmetries import Group
 from twoscale.fields.source import slices
 from twoscale.networks import Committee, FieldMap, work_shape
@@ -104,6 +105,9 @@ class FieldPredictor(CodePredictor):
             for network in made
         ]
         return Committee(maps) if len(maps) > 1 else maps[0]
+
+    def supports(self, domain: Domain) -> bool:
+        return is_planar(domain)
 
     def bind(self, inputs: Representation, outputs: Representation) -> None:
         self._ends = (inputs, outputs)

@@ -8,7 +8,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from twoscale.domain.space import Space
+from twoscale.domain.grid import is_planar
+from twoscale.domain.space import Domain, Space
 from twoscale.domain.symmetries import IDENTITY, Group
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import chunk_length, slices
@@ -99,6 +100,9 @@ class SpectralFilter(CodePredictor):
                 f"a filter maps fields to fields on the same grid, got {inputs.contents} to "
                 f"{outputs.contents}: bring them to one grid, or use another predictor"
             )
+
+    def supports(self, domain: Domain) -> bool:
+        return is_planar(domain)
 
     def bind(self, inputs: Representation, outputs: Representation) -> None:
         self._ends = (inputs, outputs)
