@@ -81,16 +81,31 @@ def test_transforms_that_do_not_fit(fields):
 
 def test_parameters_are_transformed_before_they_are_scaled(generator):
     scalars = torch.randn(40, 1, generator=generator).exp()
-    kinds = Transformed("log", GlobalPCA(5)).parameter_kinds(scalars, 2)
+    space = Space(SPACE.grid, 2, parameters=1)
+    kinds = Transformed("log", GlobalPCA(5)).parameter_kinds(scalars, space)
     assert kinds == ("log",)
     scale = ParameterScale(("k",)).fit(scalars, kinds)
     logs = scalars.log()
     expected = (logs - logs.mean()) / logs.std(unbiased=False)
     torch.testing.assert_close(scale(scalars), expected, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(scale.undo(scale(scalars)), scalars)
-    assert Transformed(("log", "none"), GlobalPCA(5)).parameter_kinds(scalars, 2) == ("none",)
+    assert Transformed(("log", "none"), GlobalPCA(5)).parameter_kinds(scalars, space) == ("none",)
     with pytest.raises(TwoscaleError, match="'k' has the value -1"):
         scale.check_values(-torch.ones(1, 1))
+
+
+def test_transforms_that_do_not_fit_parameters(fields):
+    scalars, u = fields[:, 0, 0, :2], fields[:, 0]
+
+    def fit(transform, inputs=None):
+        made = Surrogate("global", predictor="affine", input_transform=transform)
+        return made.fit(inputs, u, parameters=scalars - 100)
+
+    with pytest.raises(TwoscaleError, match=r"for 2 parameters: got 3"):
+        fit("log,log,log")
+    for inputs in (None, -u.abs()):
+        with pytest.raises(TwoscaleError, match=r"positive values only, and there are none: '"):
+            fit("log", inputs)
 
 
 def test_positive_values_of_different_size_are_worth_a_logarithm(fields):

@@ -104,16 +104,18 @@ def test_a_fine_tuning_goes_on(poisson16, tmp_path):
     assert one == two
 
 
-@pytest.mark.parametrize("change", ["fields", "settings", "seed"])
+@pytest.mark.parametrize("change", ["fields", "parameters", "settings", "seed"])
 def test_another_fit_does_not_take_it_over(poisson16, tmp_path, change):
     fields = poisson16.inputs[:90], poisson16.outputs[:90]
+    beside = {"parameters": fields[1].amax((1, 2))} if change == "parameters" else {}
 
     def make(**changes):
         return Surrogate("local", device="cpu", **tiny("local") | changes)
 
-    assert killed(4, lambda: make().fit(*fields, checkpoint=tmp_path / "kept"))
+    assert killed(4, lambda: make().fit(*fields, **beside, checkpoint=tmp_path / "kept"))
     other = {"settings": {"epochs": 2}, "seed": {"seed": 5}}.get(change, {})
     if change == "fields":
         fields = fields[0], 2 * fields[1]
-    resumed = make(**other).fit(*fields, checkpoint=tmp_path / "kept")
-    equal(weights(resumed), weights(make(**other).fit(*fields)))
+    beside = {name: values.flip(0) for name, values in beside.items()}
+    resumed = make(**other).fit(*fields, **beside, checkpoint=tmp_path / "kept")
+    equal(weights(resumed), weights(make(**other).fit(*fields, **beside)))

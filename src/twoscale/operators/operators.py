@@ -167,6 +167,8 @@ class LatentOperator(FieldOperator):
                 )
             self.group = symmetry_group(self.symmetries, inputs.grid, outputs.grid)
         self.scalars = ParameterScale(inputs.parameter_names) if inputs.parameters else None
+        for transformed in self._transforms:
+            transformed.check_count(inputs)
         if not inputs.channels:
             self.inputs = NoFields()
         self._bound = (inputs, outputs)
@@ -176,7 +178,7 @@ class LatentOperator(FieldOperator):
             return
         kinds = ("none",) * inputs.space.parameters
         for transformed in self._transforms:
-            kinds = transformed.parameter_kinds(inputs.scalars, inputs.space.channels)
+            kinds = transformed.parameter_kinds(inputs.scalars, inputs.space)
         self.scalars.fit(inputs.scalars, kinds)
 
     def prepare(self, data: SplitData, options: FitOptions, record: FitRecord) -> Task | None:

@@ -132,13 +132,17 @@ class Transformed(Representation):
         return self.fields.supports(domain)
 
     def check(self, space: Space, samples: int) -> None:
+        self.check_count(space)
+        self.fields.check(space, samples)
+
+    def check_count(self, space: Space) -> None:
+        """Raise unless there is a transform for each channel, or for each channel and parameter."""
         lengths = {space.channels, space.channels + space.parameters}
         if not isinstance(self.transform, str) and len(self.transform) not in lengths:
             raise TwoscaleError(
                 f"one transform per channel was expected, for {space.contents}: got "
                 f"{len(self.transform)} ({', '.join(self.transform)})"
             )
-        self.fields.check(space, samples)
 
     def _fit(self, source: FieldSource, *, seed: int, clock: Clock, name: str) -> None:
         least = torch.stack([_least(chunk) for chunk in source.chunks()]).amin(0).tolist()
@@ -152,15 +156,22 @@ class Transformed(Representation):
         if not isinstance(self.transform, str):
             return self.transform[: len(least)]
         kinds = tuple(self.transform if value > 0 else "none" for value in least)
-        alone = not self.space.parameters  # of which the transform may be, too
-        if self.transform != "none" and alone and set(kinds) == {"none"}:
-            names = zip(self.space.channel_names, least, strict=True)
-            values = ", ".join(f"'{channel}' from {value:.4g} on" for channel, value in names)
-            raise TwoscaleError(
-                f"the {TRANSFORMS[self.transform].title} is taken of channels with positive values "
-                f"only, and there are none: {values}; leave the transform out"
-            )
+        if not self.space.parameters:  # of which the transform may be, too
+            self._require_positive(kinds, self.space.channel_names, least)
         return kinds
+
+    def _require_positive(
+        self, kinds: Sequence[str], names: Sequence[str], least: Sequence[float]
+    ) -> None:
+        """Raise if a transform is wanted, and no channel or parameter has positive values only."""
+        if self.transform == "none" or set(kinds) != {"none"}:
+            return
+        seen = zip(names, least, strict=True)
+        values = ", ".join(f"'{name}' from {value:.4g} on" for name, value in seen)
+        raise TwoscaleError(
+            f"the {TRANSFORMS[str(self.transform)].title} is taken of positive values only, and "
+            f"there are none: {values}; leave the transform out"
+        )
 
     def _take(self, kinds: tuple[str, ...], device: torch.device) -> None:
         self.kinds = kinds
@@ -213,13 +224,18 @@ class Transformed(Representation):
         self.fields.restore(subset(tensors, "fields"), space)
         return self
 
-    def parameter_kinds(self, parameters: Tensor, channels: int) -> tuple[str, ...]:
-        """Return the transforms of parameters (samples, P) beside so many channels."""
+    def parameter_kinds(self, parameters: Tensor, space: Space) -> tuple[str, ...]:
+        """Return the transforms of parameters (samples, P) of a space, once those of fields are.
+
+        Of parameters alone there are none of fields.
+        """
         if isinstance(self.transform, str):
             least = parameters.amin(0).tolist()
-            return tuple(self.transform if value > 0 else "none" for value in least)
-        missing = channels + parameters.shape[1] - len(self.transform)
-        return (*self.transform[channels:], *["none"] * missing)
+            kinds = tuple(self.transform if value > 0 else "none" for value in least)
+            self._require_positive((*self.kinds, *kinds), space.parameter_names, least)
+            return kinds
+        missing = space.channels + space.parameters - len(self.transform)
+        return (*self.transform[space.channels :], *["none"] * missing)
 
     @property
     def affine(self) -> Representation:

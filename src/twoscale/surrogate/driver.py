@@ -386,6 +386,7 @@ def checkpoints_beside(
 
 def _digest(source: Source) -> str:
     digest = hashlib.blake2b(digest_size=16)
-    for chunk in source.fields.chunks():
-        digest.update(tensor_digest(chunk.cpu()).encode())
+    for batch in source.batches.chunks():
+        for values in batch.tensors:
+            digest.update(tensor_digest(values.cpu()).encode())
     return digest.hexdigest()
