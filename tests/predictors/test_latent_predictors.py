@@ -11,7 +11,7 @@ from twoscale.domain.symmetries import SQUARE
 from twoscale.fields.source import ArraySource
 from twoscale.operators.fitting import FitRecord
 from twoscale.predictors import predictors
-from twoscale.representation.nearest import NearestCodes
+from twoscale.representation.geometry import NearestCodes
 from twoscale.training.task import OBJECTIVES
 
 SPACE = Space(Grid.square(16))

@@ -5,7 +5,7 @@ import torch
 
 from tests.spaces import poisson_fields
 from twoscale import GlobalPCA, PatchPCA, RankRule, TwoScale
-from twoscale.representation.nearest import NearestCodes
+from twoscale.representation.geometry import NearestCodes
 
 DECODERS = {
     "two-scale": lambda: TwoScale(coarse_components=4),

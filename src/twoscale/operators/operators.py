@@ -38,8 +38,7 @@ from twoscale.parts import describe
 from twoscale.predictors import CodePredictor
 from twoscale.representation import NoFields, ParameterScale, Representation, Transformed
 from twoscale.representation.base import subset
-from twoscale.representation.geometry import one_isometry
-from twoscale.representation.nearest import NearestCodes
+from twoscale.representation.geometry import NearestCodes, one_isometry
 from twoscale.runtime import processes
 from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.stages import CORRECTION, TRAINING, TRANSFORM

@@ -18,7 +18,7 @@ from twoscale.files import Checkpoints
 from twoscale.math.measures import Compared, relative_errors
 from twoscale.operators.fitting import FitOptions, FittedRepresentations
 from twoscale.representation import Representation
-from twoscale.representation.nearest import NearestCodes
+from twoscale.representation.geometry import NearestCodes
 from twoscale.runtime.memory import is_out_of_memory
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.scratch import IN_MEMORY, Scratch

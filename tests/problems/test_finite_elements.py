@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from twoscale.math.block_tridiagonal import solve_block_tridiagonal, tridiagonal
+from twoscale.problems.finite_elements import solve_block_tridiagonal, tridiagonal
 
 
 @pytest.fixture
