@@ -43,8 +43,6 @@ def test_the_solution_is_that_of_a_dense_solve(matrices, right_side, preconditio
     )
     expected = torch.linalg.solve(matrices, right_side)
     torch.testing.assert_close(result.solution, expected, rtol=1e-10, atol=1e-10)
-    left = (right_side - apply(matrices)(result.solution)).norm(dim=1) / right_side.norm(dim=1)
-    assert bool((left < 2e-12).all())
     assert bool((result.residual <= 1e-12).all())
 
 
@@ -88,50 +86,26 @@ def test_a_zero_right_side_has_the_zero_solution(matrices, right_side):
     assert bool(torch.isfinite(result.solution).all())
 
 
-def test_the_number_of_steps_is_bounded_and_the_residual_told(matrices, right_side):
-    result = conjugate_gradients(
-        apply(matrices), right_side, precondition=identity, max_steps=3, tolerance=1e-14
-    )
-    assert result.iterations.tolist() == [3, 3, 3, 3]
-    left = (right_side - apply(matrices)(result.solution)).norm(dim=1) / right_side.norm(dim=1)
-    torch.testing.assert_close(result.residual, left)
-
-
 def true_residual(matrices, right_side, solution):
     return (right_side - apply(matrices)(solution)).norm(dim=1) / right_side.norm(dim=1)
 
 
-def test_a_recurrence_that_lost_the_truth_is_started_again(matrices, right_side):
-    """From a huge start the recurrence reaches the tolerance long before the residual does."""
-    start = torch.full_like(right_side, 1e9)
-    result = conjugate_gradients(
-        apply(matrices), right_side, precondition=identity, start=start, tolerance=1e-12
-    )
+@pytest.mark.parametrize(
+    ("options", "low", "high"),
+    [
+        ({"max_steps": 3, "tolerance": 1e-14}, 1e-6, 1.0),
+        ({"start": torch.full((4, 20), 1e9).double(), "tolerance": 1e-12}, 0.0, 1e-12),
+        ({"tolerance": 1e-18}, 1e-18, 1e-14),
+    ],
+    ids=["few steps", "a start far away", "out of reach"],
+)
+def test_the_residual_that_is_told_is_the_true_one(matrices, right_side, options, low, high):
+    """Also where the recurrence lost it, and where rounding keeps the tolerance out of reach."""
+    result = conjugate_gradients(apply(matrices), right_side, precondition=identity, **options)
     left = true_residual(matrices, right_side, result.solution)
     torch.testing.assert_close(result.residual, left)
-    assert bool((left <= 1e-12).all())
-
-
-def test_what_rounding_keeps_out_of_reach_is_told_and_ends(matrices, right_side):
-    result = conjugate_gradients(
-        apply(matrices), right_side, precondition=identity, tolerance=1e-18
-    )
-    left = true_residual(matrices, right_side, result.solution)
-    torch.testing.assert_close(result.residual, left)
-    assert bool((left < 1e-14).all())
-    assert bool((left > 1e-18).all())
-    assert int(result.iterations.max()) <= 500
-
-
-def test_the_truth_costs_one_more_application(matrices, right_side):
-    calls = []
-
-    def counted(x):
-        calls.append(1)
-        return apply(matrices)(x)
-
-    result = conjugate_gradients(counted, right_side, precondition=identity)
-    assert len(calls) == int(result.iterations.max()) + 1
+    assert bool(((low <= left) & (left <= high)).all())
+    assert int(result.iterations.max()) <= options.get("max_steps", 500)
 
 
 # Another measure of the error

@@ -53,28 +53,12 @@ TINY = Compared(
 """Errors 0, 2, 0, 1 and 0, -1, 0, -2: sum of squares 10; of the truth 19 + 6 = 25."""
 
 
-def test_relative_l2_by_hand():
-    assert float(relative_l2(TINY)) == pytest.approx((10 / 25) ** 0.5)
-
-
-def test_mean_errors_by_hand():
-    assert float(mean_squared_error(TINY)) == pytest.approx(10 / 8)
-    assert float(mean_absolute_error(TINY)) == pytest.approx(6 / 8)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_one_channel_is_measured_to_the_same_bits_as_plain_sums(dtype, generator):
-    """Formulas of fields without channels, sums in float64."""
-    batch = make_batch(1, generator, (33, 20))
-    prediction, truth = (fields[:, 0].to(dtype) for fields in (batch.prediction, batch.truth))
-    batch = Compared(prediction[:, None], truth[:, None])
-    error = prediction - truth
-    squares = error.square().sum(dtype=torch.float64)
-    relative = (squares / truth.square().sum((1, 2)).sum()).sqrt()
-    assert torch.equal(relative_l2(batch), relative)
-    assert torch.equal(mean_squared_error(batch), squares / error.numel())
-    absolute = error.abs().sum(dtype=torch.float64)
-    assert torch.equal(mean_absolute_error(batch), absolute / error.numel())
+@pytest.mark.parametrize(
+    ("measure", "value"),
+    [(relative_l2, (10 / 25) ** 0.5), (mean_squared_error, 10 / 8), (mean_absolute_error, 6 / 8)],
+)
+def test_errors_by_hand(measure, value):
+    assert float(measure(TINY)) == pytest.approx(value)
 
 
 # Channels
@@ -91,14 +75,6 @@ def test_each_channel_is_measured_as_if_alone(name, generator):
     assert channels[name] == pytest.approx(alone, rel=1e-12)
     mean = np.mean(np.square(alone)) ** 0.5 if name in ROOT_MEAN_SQUARE else np.mean(alone)
     assert together[name] == pytest.approx(mean, rel=1e-12)
-
-
-@pytest.mark.parametrize("name", ["mre", "spectral_error", "ssim"])
-def test_a_channel_in_another_unit_counts_the_same(name, generator):
-    batch = make_batch(2, generator)
-    scale = torch.tensor([1.0, 2.0**20], dtype=torch.float64)[:, None, None]
-    other = Compared(batch.prediction * scale, batch.truth * scale)
-    assert float(MEASURES[name](other)) == pytest.approx(float(MEASURES[name](batch)), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ROOT_MEAN_SQUARE)
@@ -134,11 +110,6 @@ def test_means_in_units_are_divided_channel_by_channel(trace, generator):
     parts = in_unit(measure, UNITS).parts(batch)
     expected = measure.channels(*measure.parts(batch)) / UNITS.flatten()
     assert torch.equal(measure.channels(*parts), expected)
-
-
-def test_what_is_relative_is_the_same_in_any_unit(generator):
-    batch = make_batch(2, generator)
-    assert torch.equal(in_unit(relative_l2, UNITS)(batch), relative_l2(batch))
 
 
 def test_equations_take_the_largest_unit(generator):
@@ -188,13 +159,6 @@ def test_gradients_agree_with_differences(measure, batch):
     assert torch.autograd.gradcheck(lambda p: measure(Compared(p, truth)), leaf, fast_mode=True)
 
 
-@pytest.mark.parametrize("shape", [(1, 20), (20, 1), (3, 5), (1, 1)], ids=str)
-def test_accuracy_is_measured_on_any_grid(shape, generator):
-    batch = make_batch(2, generator, shape)
-    for name, value in measure_all(ACCURACY, [batch]).items():
-        assert np.isfinite(value), name
-
-
 def test_sums_over_many_float32_values_stay_accurate():
     """Sums without gradient are kept in float64."""
     truth = torch.full((64, 1, 256, 256), 0.1)
@@ -205,13 +169,8 @@ def test_sums_over_many_float32_values_stay_accurate():
 # The sample that pictures show
 
 
-def test_median_sample_is_the_middle_one():
-    truth = torch.ones(3, 1, 4, 4)
-    prediction = truth * torch.tensor([1.0, 1.5, 1.1])[:, None, None, None]
-    assert median_sample(prediction, truth) == 2
-
-
-def test_the_median_sample_of_fields_whose_squares_are_infinite(generator):
+def test_the_median_sample_is_the_middle_one(generator):
+    """Also of fields whose squares are infinite."""
     truth = torch.rand(3, 1, 8, 8, generator=generator)
     prediction = truth * torch.tensor([1.3, 1.1, 1.2])[:, None, None, None]
     for size in (1e-30, 1.0, 1e30):

@@ -59,13 +59,6 @@ def test_without_strength_it_is_the_pseudo_inverse(samples, features, strength, 
     torch.testing.assert_close(got, torch.linalg.pinv(x, rtol=1e-10) @ y, rtol=1e-6, atol=1e-8)
 
 
-def test_every_strength_of_the_grid_keeps_all_modes():
-    values = torch.tensor([0.0, 1e-30, 1e-3, 8.0], dtype=torch.float64)
-    modes = Modes(values, torch.ones(4, 1, dtype=torch.float64))
-    for strength in modes.strengths(40):
-        assert torch.equal(modes.weights(strength)[:, 0], 1 / (values + strength))
-
-
 def test_nothing_that_varies_has_no_weight(draw):
     _, modes = linear_modes(torch.zeros(6, 3, dtype=torch.float64), draw(6, 2))
     assert modes.largest == 1.0

@@ -36,11 +36,6 @@ def test_the_solution_is_that_of_the_whole_matrix(blocks, generator, count):
     assert all(torch.equal(one, two) for one, two in zip(diagonal, before, strict=True))
 
 
-def test_too_few_couplings_are_an_error(blocks):
-    with pytest.raises(ValueError, match="argument 2 is shorter"):
-        solve_block_tridiagonal(blocks[0], blocks[1][:-1], torch.ones(2, 5, 4).double())
-
-
 def test_tridiagonal_matrices():
     matrix = tridiagonal(torch.tensor([[1.0, 2.0, 3.0]]), torch.tensor([[4.0, 5.0]]))
     assert matrix.tolist() == [[[1.0, 4.0, 0.0], [4.0, 2.0, 5.0], [0.0, 5.0, 3.0]]]
