@@ -4,6 +4,7 @@ import copy
 import gc
 import pickle
 import threading
+from functools import partial
 
 import pytest
 import torch
@@ -20,7 +21,7 @@ from twoscale.runtime.cuda_graphs import (
     side_by_side,
     warm_up,
 )
-from twoscale.runtime.precision import precision_flags, tensor_cores
+from twoscale.runtime.precision import tensor_cores
 
 any_method = pytest.mark.parametrize("method", METHODS)
 
@@ -47,6 +48,15 @@ def recordings(monkeypatch):
 
 def batch(size):
     return torch.zeros(size, 8, 8)
+
+
+def in_threads(works):
+    """Do all works at the same time, each in a thread."""
+    threads = [threading.Thread(target=work) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 # What is recorded, and when
@@ -84,16 +94,6 @@ def test_the_shapes_used_last_are_kept(recordings):
     assert len(recordings.known) == 4
 
 
-def test_another_precision_is_another_recording(recordings):
-    operator = nn.Linear(3, 3)
-    before = precision_flags()
-    one = [recordings.find(operator, batch(1)) for _ in range(2)][1]
-    with tensor_cores():
-        assert precision_flags() != before
-        assert recordings.find(operator, batch(1)) is None
-    assert recordings.find(operator, batch(1)) is one
-
-
 CHANGES = {
     "another type": lambda operator: operator.double(),
     "another weight": lambda operator: operator[0].register_parameter(
@@ -106,20 +106,15 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_an_operator_that_changed_is_recorded_anew(recordings, change):
+def test_another_operator_or_precision_is_recorded_anew_and_new_values_are_not(recordings, change):
     operator = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
-    for _ in range(2):
-        recordings.find(operator, batch(1))
-    assert recordings.known
+    found = [recordings.find(operator, batch(1)) for _ in range(2)][1]
+    with tensor_cores():
+        assert recordings.find(operator, batch(1)) is None
+    operator[0].load_state_dict(nn.Linear(3, 3).state_dict())
+    assert recordings.find(operator, batch(1)) is found
     CHANGES[change](operator)
     assert recordings.find(operator, batch(1)) is None
-
-
-def test_new_values_in_place_need_no_new_recording(recordings):
-    operator = nn.Linear(3, 3)
-    found = [recordings.find(operator, batch(1)) for _ in range(2)][1]
-    operator.load_state_dict(nn.Linear(3, 3).state_dict())
-    assert recordings.find(operator, batch(1)) is found
 
 
 # On a GPU
@@ -255,11 +250,7 @@ def test_threads_do_not_disturb_each_other(fitted, arrays, own_streams):
                 if float((found - right).norm()) > 1e-5 * float(right.norm()):
                     wrong.append((place, turn))
 
-    threads = [threading.Thread(target=work, args=(place,)) for place in range(len(surrogates))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads([partial(work, place) for place in range(len(surrogates))])
     assert wrong == []
 
 
@@ -284,16 +275,11 @@ def test_inference_mode_and_mixed_precision_come_and_go(fitted, arrays):
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_works_side_by_side_give_what_each_of_them_gives(device):
     values = torch.ones(2**20, device=device)
-
-    def work():
-        values.add_(1)  # before all of them
+    for _ in range(3):
+        values.fill_(2).add_(1)  # before all of them
         found = side_by_side([lambda k=k: values * k for k in range(9)], values.device)
         values.zero_()  # after all of them
-        return torch.stack(found).sum(0)
-
-    for _ in range(3):
-        values.fill_(2)
-        assert work().unique().tolist() == [3.0 * 36]
+        assert torch.stack(found).sum(0).unique().tolist() == [3.0 * 36]
 
 
 @pytest.mark.gpu
@@ -315,15 +301,6 @@ def test_works_side_by_side_can_be_recorded():
 
 
 @pytest.mark.gpu
-def test_warming_up_does_the_work_in_order():
-    values = torch.zeros(2**20, device="cuda")
-    values.add_(1)
-    warm_up(lambda: values.mul_(2), values.device, times=3)
-    values.add_(1)
-    assert float(values.min()) == float(values.max()) == 9.0
-
-
-@pytest.mark.gpu
 def test_turns_of_threads_on_their_own_streams_are_in_order():
     """Each turn reads and writes the same memory in several steps."""
     values = torch.zeros(2**22, device="cuda")
@@ -334,11 +311,7 @@ def test_turns_of_threads_on_their_own_streams_are_in_order():
                 with exclusive_stream(values.device):
                     values.copy_(values.clone().add_(1))
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
     torch.cuda.synchronize()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads([work] * 4)
     torch.cuda.synchronize()
     assert float(values.min()) == float(values.max()) == 200.0

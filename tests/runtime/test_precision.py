@@ -16,7 +16,7 @@ def test_a_unit_is_a_power_of_four_near_the_size(size):
 @pytest.mark.parametrize("largest", [3e38, math.inf, math.nan])
 def test_values_near_the_end_of_single_precision_are_refused(largest):
     check_range(1e36)
-    with pytest.raises(TwoscaleError, match="too near to the end of single precision"):
+    with pytest.raises(TwoscaleError, match="single precision"):
         check_range(largest)
 
 
@@ -26,13 +26,12 @@ def test_ordinary_fields_are_taken_without_a_word(mean, spread, recwarn):
     assert not recwarn.list
 
 
-def test_a_large_mean_is_told():
-    with pytest.warns(TwoscaleWarning, match=r"output fields vary by about 1e-6 .* about 1 digit:"):
-        check_variation(1e6, 1.0, "output")
-    with pytest.warns(TwoscaleWarning, match="input fields are all the same in single precision"):
-        check_variation(1e6, 0.0, "input")
+@pytest.mark.parametrize(("spread", "words"), [(1.0, "1e-6 .* 1 digit"), (0.0, "all the same")])
+def test_a_large_mean_is_told(spread, words):
+    with pytest.warns(TwoscaleWarning, match=f"output fields .*{words}"):
+        check_variation(1e6, spread, "output")
 
 
 def test_tiny_fields_are_refused():
-    with pytest.raises(TwoscaleError, match="output fields vary by about 1e-38, too near"):
+    with pytest.raises(TwoscaleError, match="output fields vary by about 1e-38"):
         check_variation(0.0, 1e-38, "output")

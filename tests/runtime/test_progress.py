@@ -24,8 +24,12 @@ def affine():
     return Surrogate("global", predictor="affine", device="cpu")
 
 
-def test_a_line_is_rewritten_in_a_notebook():
-    stream = io.StringIO()
+@pytest.fixture
+def stream():
+    return io.StringIO()
+
+
+def test_a_line_is_rewritten_in_a_notebook(stream):
     bar = TextBar("fit", stream=stream)
     bar("training", 1, 4, "loss 2")
     bar("training", 2, 4, "too soon to be shown")
@@ -33,37 +37,13 @@ def test_a_line_is_rewritten_in_a_notebook():
     bar("other", 1, 1, "")
     bar.close()
     first, second, _ = stream.getvalue().split("\n")
-    assert (
-        first.split("\r")[1].rstrip()
-        == "fit training:  25%|█████               | 1/4 [0:00] loss 2"
-    )
+    assert "25%|█████               | 1/4 [0:00] loss 2" in first.split("\r")[1]
     assert first.split("\r")[-1].rstrip().endswith("| 4/4 [0:00] loss 1")
     assert "too soon" not in first
-    assert second.strip() == "fit other: 100%|████████████████████| 1/1 [0:00]"
+    assert "fit other: 100%|█" in second
 
 
-def test_a_file_gets_a_line_per_stage():
-    stream = io.StringIO()
-    bar = TextBar(stream=stream, rewrites=False)
-    for done in range(1, 4):
-        bar("training", done, 3, "loss 1")
-    assert stream.getvalue() == "training 3 of 3, loss 1\n"
-
-
-def test_a_file_gets_a_line_per_step_of_the_outer_stage():
-    stream = io.StringIO()
-    bar = TextBar("search", over="seconds", stream=stream, rewrites=False)
-    bar("seconds", 1, 9, "1 tried")
-    bar("training", 5, 5, "")
-    bar("seconds", 2, 9, "")
-    assert stream.getvalue().splitlines() == [
-        "search: 1 of 9 seconds, 1 tried",
-        "search: 2 of 9 seconds",
-    ]
-
-
-def test_what_runs_inside_is_named():
-    stream = io.StringIO()
+def test_what_runs_inside_is_named(stream):
     bar = TextBar("search", over="seconds", stream=stream)
     bar("seconds", 3, 9, "1 tried")
     bar._drawn = 0.0
@@ -71,34 +51,37 @@ def test_what_runs_inside_is_named():
     assert stream.getvalue().rstrip().endswith("| 3/9 [0:00] 1 tried · training 5/7")
 
 
-def test_rich_draws_in_a_terminal(monkeypatch):
+def test_a_file_gets_a_line_per_stage_or_per_step_of_the_outer_one(stream):
+    bar = TextBar(stream=stream, rewrites=False)
+    for done in range(1, 4):
+        bar("training", done, 3, "loss 1")
+    bar = TextBar("search", over="seconds", stream=stream, rewrites=False)
+    for stage, done in (("seconds", 1), ("training", 9), ("seconds", 2)):
+        bar(stage, done, 9, "x")
+    told = ["training 3 of 3, loss 1", "search: 1 of 9 seconds, x", "search: 2 of 9 seconds, x"]
+    assert stream.getvalue().splitlines() == told
+
+
+@pytest.mark.parametrize("rich", [True, False])
+def test_a_terminal_has_a_line_with_and_without_rich(monkeypatch, rich):
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
+    if not rich:
+        monkeypatch.setitem(sys.modules, "rich.progress", None)
+    with progress_bars("fit") as report:
+        report("training", 2, 2, "")
     with progress_bars("search", over="seconds") as report:
         report("seconds", 1, 9, "one")
         report("training", 1, 2, "two")
-    assert "search" in sys.stderr.getvalue()
-    with progress_bars("fit") as report:
-        report("training", 1, 2, "")
     assert "fit training" in sys.stderr.getvalue()
-
-
-def test_without_rich_a_terminal_has_a_line(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setitem(sys.modules, "rich.progress", None)
-    with progress_bars("fit") as report:
-        report("training", 2, 2, "")
-    assert "\rfit training: 100%|" in sys.stderr.getvalue()
+    assert "search" in sys.stderr.getvalue()
 
 
 def test_what_progress_may_be():
-    with reporting(None) as report:
-        assert report is None
-    with reporting(False) as report:
-        assert report is None
-    with reporting(print) as report:
-        assert report is print
-    with pytest.raises(TwoscaleError, match="progress is True, False or a function of"):
+    for given, expected in ((None, None), (False, None), (print, print)):
+        with reporting(given) as report:
+            assert report is expected
+    with pytest.raises(TwoscaleError, match="True, False or a function"):
         reporting("yes")
 
 

@@ -9,17 +9,11 @@ pytestmark = pytest.mark.usefixtures("two_threads")
 DEADLINE = 60  # seconds, after which a test that would hang fails
 
 
-def test_there_is_one_thread_inside_and_as_many_as_before_outside():
+def test_there_is_one_thread_inside_and_as_many_as_before_outside_also_after_an_error():
     with one_thread():
-        with one_thread():
-            pass
+        with pytest.raises(RuntimeError, match="boom"), one_thread():
+            raise RuntimeError("boom")
         assert torch.get_num_threads() == 1
-    assert torch.get_num_threads() == 2
-
-
-def test_threads_come_back_after_an_error():
-    with pytest.raises(RuntimeError, match="boom"), one_thread():
-        raise RuntimeError("boom")
     assert torch.get_num_threads() == 2
 
 
@@ -47,21 +41,6 @@ def test_an_item_that_is_done_early_waits_for_its_turn():
         return item
 
     assert list(prefetch(work, range(4), workers=2)) == [0, 1, 2, 3]
-
-
-def test_without_workers_it_is_a_plain_loop():
-    calls = []
-
-    def work(item):
-        calls.append((item, threading.current_thread()))
-        return item
-
-    results = prefetch(work, iter(range(3)), workers=0)
-    assert calls == []
-    for item in range(3):
-        assert next(results) == item
-        assert calls[-1] == (item, threading.current_thread())
-        assert len(calls) == item + 1
 
 
 @any_workers
