@@ -12,16 +12,6 @@ def test_formula():
     torch.testing.assert_close(network(x), hidden @ last.weight.T + last.bias)
 
 
-def test_the_seed_decides_the_weights_and_nothing_else_does():
-    torch.manual_seed(1)
-    one = DenseNetwork((4, 8, 2), seed=3).state_dict()
-    torch.manual_seed(2)
-    two = DenseNetwork((4, 8, 2), seed=3).state_dict()
-    other = DenseNetwork((4, 8, 2), seed=4).state_dict()
-    assert all(torch.equal(one[key], two[key]) for key in one)
-    assert not torch.equal(one["0.weight"], other["0.weight"])
-
-
 @pytest.mark.parametrize("sizes", [(3, 4), (3, 5, 4), (3, 5, 6, 4)])
 def test_followed_by_a_matrix(sizes, generator):
     network = DenseNetwork(sizes, seed=1)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from twoscale.networks import FieldEncoder, FNO2d, RefinementNet
+from twoscale.networks import DenseNetwork, FieldEncoder, FNO2d, RefinementNet
 
 # By network: side, sum of all weights, two nodes, root mean square, norm of the gradient.
 RECORDED = {
@@ -39,3 +39,22 @@ def test_one_channel_gives_the_recorded_numbers(name):
     assert float(image.square().mean().sqrt()) == pytest.approx(size, rel=1e-5)
     norm = sum(float(p.grad.double().square().sum()) for p in parameters) ** 0.5
     assert norm == pytest.approx(steepness, rel=1e-4)
+
+
+MAKE = {
+    "dense": lambda seed: DenseNetwork((4, 8, 2), seed=seed),
+    "fno": lambda seed: FNO2d(width=4, modes=3, layers=1, seed=seed),
+    "refinement": lambda seed: RefinementNet(channels=4, seed=seed),
+    "encoder": lambda seed: FieldEncoder((16, 16), width=4, seed=seed),
+}
+
+
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+def test_the_seed_decides_the_weights_and_leaves_the_global_state_alone(make):
+    torch.manual_seed(5)
+    expected = torch.rand(2)
+    torch.manual_seed(5)
+    one, two, other = (make(seed).state_dict() for seed in (1, 1, 2))
+    assert torch.equal(torch.rand(2), expected)
+    assert all(torch.equal(one[key], two[key]) for key in one)
+    assert any(not torch.equal(one[key], other[key]) for key in one)
