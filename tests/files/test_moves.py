@@ -1,4 +1,5 @@
 import os
+from pathlib import Path
 
 import pytest
 
@@ -28,12 +29,10 @@ def test_a_new_name_is_taken_and_an_old_one_is_not(tmp_path):
     new = folder_with(tmp_path / "new", "x")
     move_new(new, tmp_path / "place")
     assert names(tmp_path) == ["place"]
+    (tmp_path / "file").write_text("keep")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to("nowhere")
     for other in ("file", "empty", "link"):
-        {
-            "file": lambda path: path.write_text("keep"),
-            "empty": lambda path: path.mkdir(),
-            "link": lambda path: path.symlink_to("nowhere"),
-        }[other](tmp_path / other)
         with pytest.raises(FileExistsError):
             move_new(tmp_path / "place", tmp_path / other)
     assert names(tmp_path) == ["empty", "file", "link", "place"]
@@ -41,25 +40,19 @@ def test_a_new_name_is_taken_and_an_old_one_is_not(tmp_path):
 
 
 @pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("kind", ["file", "folder"])
-def test_the_old_one_is_left_aside(tmp_path, kind):
+@pytest.mark.parametrize("make", [Path.write_text, folder_with])
+def test_the_old_one_is_left_aside(tmp_path, make):
     for name in ("old", "new"):
-        if kind == "file":
-            (tmp_path / name).write_text(name)
-        else:
-            folder_with(tmp_path / name, name)
+        make(tmp_path / name, name)
     replace(tmp_path / "new", tmp_path / "old", aside=tmp_path / "aside")
     assert names(tmp_path) == ["aside", "old"]
-    if kind == "file":
-        assert (tmp_path / "old").read_text() == "new"
-        assert (tmp_path / "aside").read_text() == "old"
-    else:
-        assert names(tmp_path / "old") == ["new"]
-        assert names(tmp_path / "aside") == ["old"]
+    for name, content in (("old", "new"), ("aside", "old")):
+        path = tmp_path / name
+        assert (path if make is Path.write_text else path / content).read_text() == content
 
 
-def test_a_failure_between_two_steps_is_undone(tmp_path, monkeypatch):
-    monkeypatch.setattr(moves, "_renameat2", lambda *arguments: False)
+@pytest.mark.usefixtures("way")
+def test_a_failure_is_undone(tmp_path):
     folder_with(tmp_path / "place", "old")
     with pytest.raises(FileNotFoundError):
         replace(tmp_path / "nothing", tmp_path / "place", aside=tmp_path / "aside")

@@ -60,41 +60,40 @@ def test_a_header_is_read_without_its_values():
     assert file.tell() == header.offset == len(npy(VALUES)) - VALUES.nbytes
 
 
+def several():
+    file = io.BytesIO()
+    np.savez(file, a=VALUES)
+    return file.getvalue()
+
+
 PLAIN = "{'descr': '<f8', 'fortran_order': False, 'shape': %s}"
 
 REFUSED = {
-    "nothing": (b"", "x.npy is damaged or not a readable npy file"),
-    "cut short": (npy(VALUES)[:-1], "its header claims 192 B of values, it has 191 B"),
-    "too long": (npy(VALUES) + b"x", "its header claims 192 B of values, it has 193 B"),
-    "objects": (npy(np.array([{}, None]), allow_pickle=True), "type object, not plain numbers"),
+    "nothing": (b"", "damaged"),
+    "cut short": (npy(VALUES)[:-1], "192 B of values, it has 191 B"),
+    "too long": (npy(VALUES) + b"x", "192 B of values, it has 193 B"),
+    "objects": (npy(np.array([{}, None]), allow_pickle=True), "type object"),
     "named fields": (npy(np.zeros(3, "f8,i4")), "not plain numbers"),
-    "negative": (with_header(PLAIN % "(-1, 8, 8)"), r"claims the shape \(-1, 8, 8\)"),
+    "negative": (with_header(PLAIN % "(-1, 8, 8)"), r"\(-1, 8, 8\)"),
     "true": (with_header(PLAIN % "(True, 1)", bytes(8)), "claims the shape"),
     "huge": (with_header(PLAIN % "(10**9, 10**9)"), "not a readable npy file"),
     "absurd": (with_header(PLAIN % f"({10**18}, {10**18})", bytes(8)), "header claims"),
-    "empty": (npy(np.zeros((0, 8, 8))), r"an array without values: \(0, 8, 8\)"),
+    "empty": (npy(np.zeros((0, 8, 8))), r"\(0, 8, 8\)"),
     "deep": (with_header("(" * 5000), "not a readable npy file"),
-    "long header": (b"\x93NUMPY\x02\x00\xff\xff\xff\xff{", "expected 4294967295 bytes"),
-    "version 3": (npy(VALUES, version=(3, 0)), r"version \(3, 0\)"),
+    "long header": (b"\x93NUMPY\x02\x00\xff\xff\xff\xff{", "4294967295"),
+    "version 3": (npy(VALUES, version=(3, 0)), r"\(3, 0\)"),
+    "several arrays": (several(), "several arrays"),
+    "a pipe": (None, "is a pipe"),
 }
 
 
 @pytest.mark.parametrize(("content", "words"), REFUSED.values(), ids=REFUSED)
 def test_files_that_are_refused(tmp_path, content, words):
-    (tmp_path / "x.npy").write_bytes(content)
-    with pytest.raises(TwoscaleError, match=words):
-        open_npy(tmp_path / "x.npy")
-
-
-def test_several_arrays_are_told(tmp_path):
-    np.savez(tmp_path / "x.npz", a=VALUES)
-    with pytest.raises(TwoscaleError, match=r"x\.npz holds several arrays"):
-        open_npy(tmp_path / "x.npz")
-
-
-def test_a_pipe_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "x.npy")
-    with pytest.raises(TwoscaleError, match="is a pipe"):
+    if content is None:
+        os.mkfifo(tmp_path / "x.npy")
+    else:
+        (tmp_path / "x.npy").write_bytes(content)
+    with pytest.raises(TwoscaleError, match=rf"x\.npy .*{words}"):
         open_npy(tmp_path / "x.npy")
 
 
