@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.files.folders import folder_with, names
 from twoscale.files import moves
 from twoscale.files.moves import flush, move_new, remove, replace
 
@@ -12,16 +13,6 @@ def way(request, monkeypatch):
     """With the system call that exchanges two names, and without."""
     if request.param == "in two":
         monkeypatch.setattr(moves, "_renameat2", lambda *arguments: False)
-
-
-def folder_with(path, name):
-    path.mkdir()
-    (path / name).write_text(name)
-    return path
-
-
-def names(folder):
-    return sorted(path.name for path in folder.iterdir())
 
 
 @pytest.mark.usefixtures("way")

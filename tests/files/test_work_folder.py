@@ -3,13 +3,10 @@ import os
 
 import pytest
 
+from tests.files.folders import names
 from twoscale.errors import TwoscaleError
 from twoscale.files import WorkFolder, working
 from twoscale.files.work_folder import discard, is_work_folder, sweep, tidy
-
-
-def names(folder):
-    return sorted(path.name for path in folder.iterdir())
 
 
 def test_it_lies_beside_the_result_and_goes_with_all_its_entries(tmp_path):
