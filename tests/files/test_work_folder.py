@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from tests.files.folders import names
+from tests.files.folders import folder_with, names
 from twoscale.errors import TwoscaleError
 from twoscale.files import WorkFolder, working
 from twoscale.files.work_folder import discard, is_work_folder, sweep, tidy
@@ -21,10 +21,7 @@ def test_it_lies_beside_the_result_and_goes_with_all_its_entries(tmp_path):
 
 def test_only_one_holds_it(tmp_path):
     work = WorkFolder(tmp_path / "x")
-    with pytest.raises(
-        TwoscaleError,
-        match=rf"another command is writing .*x \(process {os.getpid()} on .*\): wait",
-    ):
+    with pytest.raises(TwoscaleError, match=rf"x \(process {os.getpid()} on .*\)"):
         WorkFolder(tmp_path / "x")
     work.release()
     WorkFolder(tmp_path / "x").remove()
@@ -80,36 +77,41 @@ def test_a_lock_ends_with_its_process(tmp_path):
     assert names(tmp_path) == []
 
 
-@pytest.mark.parametrize("mine", ["a file", "a folder", "a link", "an owner of another kind"])
-def test_what_somebody_else_has_under_that_name_stays(tmp_path, mine):
+THEIRS = {
+    "a file": lambda path: path.write_text("keep"),
+    "a folder": lambda path: folder_with(path, "content"),
+    "a link": lambda path: path.symlink_to(path.parent),
+    "an owner of another kind": lambda path: with_owner(path, '{"owner": "me"}'),
+}
+LEFT = {
+    "before the owner": lambda path: path.mkdir(),
+    "before its name": lambda path: with_owner(path, ""),
+    "at work": lambda path: with_owner(path, '{"format": "twoscale-work"}'),
+}
+
+
+def with_owner(path, text):
+    path.mkdir()
+    (path / "owner.json").write_text(text)
+    if "format" in text:
+        (path / "content").write_text("half")
+
+
+@pytest.mark.parametrize("make", THEIRS.values(), ids=THEIRS)
+def test_what_somebody_else_has_under_that_name_stays(tmp_path, make):
     path = tmp_path / ".x.twoscale-work"
-    if mine == "a file":
-        path.write_text("keep")
-    elif mine == "a folder":
-        path.mkdir()
-        (path / "content").write_text("keep")
-    elif mine == "a link":
-        (tmp_path / "real").mkdir()
-        path.symlink_to(tmp_path / "real")
-    else:
-        path.mkdir()
-        (path / "owner.json").write_text('{"owner": "me"}')
+    make(path)
     before = names(tmp_path)
-    with pytest.raises(TwoscaleError, match="is in the way, and is not twoscale's"):
+    with pytest.raises(TwoscaleError, match="in the way"):
         WorkFolder(tmp_path / "x")
     assert names(tmp_path) == before
     assert not is_work_folder(path)
 
 
-@pytest.mark.parametrize("stopped", ["before the owner", "before its name", "at work"])
-def test_one_that_was_left_is_taken_over(tmp_path, stopped):
+@pytest.mark.parametrize("make", LEFT.values(), ids=LEFT)
+def test_one_that_was_left_is_taken_over(tmp_path, make):
     path = tmp_path / ".x.twoscale-work"
-    path.mkdir()
-    if stopped == "before its name":
-        (path / "owner.json").touch()
-    if stopped == "at work":
-        (path / "owner.json").write_text('{"format": "twoscale-work"}')
-        (path / "content").write_text("half")
+    make(path)
     assert is_work_folder(path)
     WorkFolder(tmp_path / "x").remove()
     assert names(tmp_path) == []
