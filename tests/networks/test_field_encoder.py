@@ -55,12 +55,6 @@ def test_cells_meet_at_about_four_per_direction(shape, coarsest):
     assert cells.shape[2:] == coarsest
 
 
-def test_cells_may_be_chosen():
-    network = FieldEncoder((16, 24), width=4, blocks=1, cut=(2, 4))
-    assert [axis.cut for axis in network.axes] == [2, 4]
-    assert [axis.cut for axis in FieldEncoder((16, 24), width=4, cut=4).axes] == [4, 4]
-
-
 def test_coordinates_along_ordinary_axes_only():
     for periodic, coordinates in zip(PERIODIC, (2, 1, 1, 0), strict=True):
         network = FieldEncoder((16, 16), channels_in=3, width=4, blocks=1, periodic=periodic)

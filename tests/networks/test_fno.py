@@ -4,8 +4,8 @@ import torch
 from torch.nn import functional
 
 from twoscale import TwoscaleError
-from twoscale.networks import FNO2d, FourierConvolution
-from twoscale.networks.fno import Pointwise, usable_modes
+from twoscale.networks import FNO2d
+from twoscale.networks.fno import FourierConvolution, Pointwise, usable_modes
 
 
 class Spectral:
