@@ -56,6 +56,7 @@ format: $(READY)
 documents: demo
 	$(BIN)/python -m twoscale_lab.report.documents
 	$(BIN)/python scripts/docs_figures.py
+	$(BIN)/python -m scripts.architecture_pictures
 
 # The documentation as a site that needs no server and no network: open site/index.html.
 docs: $(DOCS_READY)
