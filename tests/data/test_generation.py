@@ -200,15 +200,3 @@ def test_fields_other_than_a_problem_promises_are_told(tmp_path, monkeypatch):
     with pytest.raises(TwoscaleError, match=words):
         generate(Flow(), tmp_path / "d", resolution=16, samples=3)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("problem", [Poisson(), Darcy()], ids=lambda p: p.name)
-def test_a_dataset_in_memory_has_the_fields_of_a_stored_one(tmp_path, small_chunks, problem):
-    asked = {"resolution": 13, "samples": 7, "seed": 3}
-    stored = generate(problem, tmp_path / "data.zarr", **asked)
-    held = generation.GeneratedDataset(problem, **asked)
-    assert held.problem == stored.problem
-    assert (held.samples, held.layout) == (stored.samples, stored.layout)
-    assert held.identity != generation.GeneratedDataset(problem, **(asked | {"seed": 4})).identity
-    for name in ("input", "output"):
-        assert torch.equal(held.load(name, [2, 5]), stored.load(name, [2, 5]))

@@ -159,4 +159,6 @@ def test_few_long_rows_are_perhaps_channels(shape, told):
     hint = rows_or_channels(shape, "input")
     assert (hint is not None) == told
     if told:
-        assert "read as 3 rows of 64 nodes: if they are 3 channels on a line, give" in hint
+        seen, advice = hint
+        assert "3 rows of 64 nodes" in seen
+        assert "3 channels" in advice

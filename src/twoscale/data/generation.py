@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +20,6 @@ from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import slices
 from twoscale.fields.workers import Tasks
-from twoscale.files import content_digest
 from twoscale.problems import Problem
 from twoscale.runtime.progress import Progress
 from twoscale.runtime.threads import prefetch
@@ -50,15 +48,14 @@ def generate(
     """
     if workers is not None:
         device = "cpu"
-    layout = _layout(problem, resolution, samples, seed)
-    description = describe(layout, problem, seed=seed)
-    cuda = torch.device(device).type == "cuda"
+    solver = PairSolver.of(problem, resolution, samples, seed)
+    description = describe(solver.layout, problem, seed=seed)
     where = str(device)
     with writing(path, description, overwrite=overwrite, resumable=True, device=where) as writer:
-        length = _batch(layout, writer.chunk, cuda=cuda)
+        batches = solver.batches(device)
         if workers is not None:
-            parts = [one for one in slices(samples, length) if writer.missing(one.start, one.stop)]
-            work = _SolveAndPack(problem, layout, seed, writer.packer)
+            parts = [one for one in batches if writer.missing(one.start, one.stop)]
+            work = _SolveAndPack(solver, writer.packer)
             for part, packed in zip(parts, workers.each(work, parts), strict=True):
                 for row, one in packed:
                     if row not in writer.written:
@@ -70,10 +67,11 @@ def generate(
         def solve(part: slice) -> tuple[slice, dict[str, np.ndarray]]:
             if not writer.missing(part.start, part.stop):
                 return part, {}
-            return part, _solved(problem, layout, part, seed, device)
+            return part, solver.solve(part, device)
 
         # A GPU solves the next samples while these are written.
-        for part, arrays in prefetch(solve, slices(samples, length), workers=int(cuda)):
+        ahead = int(torch.device(device).type == "cuda")
+        for part, arrays in prefetch(solve, batches, workers=ahead):
             if arrays:
                 writer.write(part.start, arrays)
             if progress:
@@ -82,87 +80,53 @@ def generate(
 
 
 @dataclass(frozen=True)
-class _SolveAndPack:
-    """Solves for some samples, and compresses the rows of chunks that hold them."""
+class PairSolver:
+    """Samples inputs of a problem and solves for their outputs, some of all samples at a time."""
 
     problem: Problem
     layout: Layout
     seed: int
+
+    @classmethod
+    def of(cls, problem: Problem, resolution: int | None, samples: int, seed: int) -> PairSolver:
+        """Return the solver for so many samples, or raise if they cannot be generated."""
+        if samples < 1:
+            raise TwoscaleError(f"at least one sample is needed, got {samples}")
+        if seed < 0:
+            raise TwoscaleError(f"the seed must not be negative, got {seed}")
+        nodes = problem.resolution if resolution is None else resolution
+        grid = problem.grid(nodes, nodes)
+        layout = Layout(samples, *(_side(channels, grid) for channels in problem.channels))
+        return cls(problem, layout, seed)
+
+    def batches(self, device: torch.device | str) -> Iterator[slice]:
+        """Return the samples that are solved together: a multiple of a chunk."""
+        kind, chunk = torch.device(device).type, self.layout.chunk
+        values = _BATCH_VALUES["cuda" if kind == "cuda" else "cpu"]
+        return slices(self.layout.samples, max(1, values // self.layout.largest // chunk) * chunk)
+
+    def solve(self, part: slice, device: torch.device | str = "cpu") -> dict[str, np.ndarray]:
+        """Return the inputs and outputs of some samples."""
+        layout, samples = self.layout, range(part.start, part.stop)
+        grid = layout.output.space.grid
+        pairs = self.problem.pairs(grid, samples, seed=self.seed, device=device)
+        return {
+            name: _values(fields, side, f"{name}s of {self.problem.name}")
+            for name, fields, side in zip(SIDES, pairs, (layout.input, layout.output), strict=True)
+        }
+
+
+@dataclass(frozen=True)
+class _SolveAndPack:
+    """Solves for some samples, and compresses the rows of chunks that hold them."""
+
+    solver: PairSolver
     packer: ChunkPacker
 
     def __call__(self, part: slice) -> list[tuple[int, PackedRow]]:
-        arrays = _solved(self.problem, self.layout, part, self.seed, "cpu")
+        arrays = self.solver.solve(part)
         rows = self.packer.rows(part.start, part.stop)
         return [(row, self.packer(row, part.start, arrays)) for row in rows]
-
-
-class GeneratedDataset(Dataset):
-    """Pairs of a problem in memory, with the interface of a dataset; nothing is stored.
-
-    Arguments are those of `generate`. The fields are the same.
-    """
-
-    has_checksums = False
-
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        resolution: int | None = None,
-        samples: int,
-        seed: int = 0,
-        device: torch.device | str = "cpu",
-        progress: Progress | None = None,
-    ) -> None:
-        self._arguments = (problem, resolution, samples, seed)
-        self.path = Path(f"{problem.name} in memory")
-        self.layout = _layout(problem, resolution, samples, seed)
-        self.metadata = describe(self.layout, problem, seed=seed) | {"chunk": self.layout.chunk}
-        self.metadata["digest"] = content_digest(self.metadata)
-        self._cached = {name: torch.empty(samples, *self.inner_shape(name)) for name in SIDES}
-        self._arrays = self._cached
-        cuda = torch.device(device).type == "cuda"
-        for part in slices(samples, _batch(self.layout, self.layout.chunk, cuda=cuda)):
-            for name, values in _solved(problem, self.layout, part, seed, device).items():
-                array = self._cached[name]
-                array[part] = torch.from_numpy(values).reshape(-1, *array.shape[1:])
-            if progress:
-                progress("samples", part.stop, samples, "")
-
-    def __reduce__(self) -> Any:
-        """Return how another process generates the same fields."""
-        problem, resolution, samples, seed = self._arguments
-        make = partial(GeneratedDataset, resolution=resolution, samples=samples, seed=seed)
-        return make, (problem,)
-
-
-def _layout(problem: Problem, resolution: int | None, samples: int, seed: int) -> Layout:
-    """Return what is to be generated, or raise if it cannot be."""
-    if samples < 1:
-        raise TwoscaleError(f"at least one sample is needed, got {samples}")
-    if seed < 0:
-        raise TwoscaleError(f"the seed must not be negative, got {seed}")
-    nodes = problem.resolution if resolution is None else resolution
-    grid = problem.grid(nodes, nodes)
-    return Layout(samples, *(_side(channels, grid) for channels in problem.channels))
-
-
-def _batch(layout: Layout, chunk: int, *, cuda: bool) -> int:
-    """Return how many samples are solved together: a multiple of a chunk."""
-    values = _BATCH_VALUES["cuda" if cuda else "cpu"]
-    return max(1, values // layout.largest // chunk) * chunk
-
-
-def _solved(
-    problem: Problem, layout: Layout, part: slice, seed: int, device: torch.device | str
-) -> dict[str, np.ndarray]:
-    """Return the inputs and outputs of some samples."""
-    grid = layout.output.space.grid
-    pairs = problem.pairs(grid, range(part.start, part.stop), seed=seed, device=device)
-    return {
-        name: _values(fields, side, f"{name}s of {problem.name}")
-        for name, fields, side in zip(SIDES, pairs, (layout.input, layout.output), strict=True)
-    }
 
 
 def _side(channels: int, grid: Grid) -> Side:

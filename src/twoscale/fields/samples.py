@@ -201,8 +201,10 @@ def _inner_shape(
     return None
 
 
-def rows_or_channels(shape: Sequence[int], name: str) -> str | None:
-    """Return what to say of fields (samples, height, width) of few rows: perhaps they are channels.
+def rows_or_channels(shape: Sequence[int], name: str) -> tuple[str, str] | None:
+    """Return how few rows were read, and what to do if they are channels; None of many rows.
+
+    The shape is (samples, height, width).
 
     >>> rows_or_channels((60, 64, 64), "input") is None
     True
@@ -210,8 +212,8 @@ def rows_or_channels(shape: Sequence[int], name: str) -> str | None:
     if len(shape) != 3 or not 1 < shape[1] <= _FEW_ROWS or shape[2] < _FEW_ROWS * shape[1]:
         return None
     return (
-        f"the {name} fields have shape {tuple(shape)}, read as {shape[1]} rows of {shape[2]} "
-        f"nodes: if they are {shape[1]} channels on a line, give fields[:, :, None]"
+        f"the {name} fields have shape {tuple(shape)}, read as {shape[1]} rows of {shape[2]} nodes",
+        f"if they are {shape[1]} channels on a line, give fields[:, :, None]",
     )
 
 

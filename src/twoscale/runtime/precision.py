@@ -54,18 +54,19 @@ def check_variation(mean: float, spread: float, name: str) -> None:
         )
     problem = precision_problem(mean, spread)
     if problem is not None:
-        warnings.warn(f"the {name} fields {problem}", TwoscaleWarning, stacklevel=2)
+        text = f"the {name} fields {': '.join(problem)}"
+        warnings.warn(text, TwoscaleWarning, stacklevel=2)
 
 
-def precision_problem(mean: float, spread: float) -> str | None:
-    """Return a message if the variation of fields is nearly lost in their mean, else None.
+def precision_problem(mean: float, spread: float) -> tuple[str, str] | None:
+    """Return what is lost of the variation of fields in their mean, and what to do; None if little.
 
     `mean` and `spread` are the sizes of the mean field and of the deviations from it.
     """
     if not spread > 0:
         return (
-            "are all the same in single precision, so that there is nothing to learn: if they do "
-            "vary, subtract their mean, or scale them"
+            "are all the same in single precision, so that there is nothing to learn",
+            "if they do vary, subtract their mean, or scale them",
         )
     digits = math.log10(spread / (max(abs(mean), spread) * _STEP))  # that single precision keeps
     if digits >= _FEW_DIGITS:
@@ -75,7 +76,8 @@ def precision_problem(mean: float, spread: float) -> str | None:
     kept = max(0, round(digits))
     return (
         f"vary by about {share} of their mean only, of which single precision keeps about {kept} "
-        f"digit{'' if kept == 1 else 's'}: subtract their mean, or fit differences to a reference"
+        f"digit{'' if kept == 1 else 's'}",
+        "subtract their mean, or fit differences to a reference",
     )
 
 

@@ -69,7 +69,7 @@ class InputReader:
             return
         hint = rows_or_channels((len(source), *source.space.grid.shape), name)
         if hint is not None:
-            warnings.warn(hint, TwoscaleWarning, stacklevel=2)
+            warnings.warn(": ".join(hint), TwoscaleWarning, stacklevel=2)
 
     def inputs(self, fields: Fields | None, parameters: Any, name: str) -> Source:
         """Return the inputs of one role: fields, parameters, or both."""

@@ -9,9 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from twoscale.data import Dataset, generate, open_data
-from twoscale.data.generation import GeneratedDataset
-from twoscale.files import atomic_output, read_json, write_json
+from twoscale.data.description import describe
+from twoscale.data.generation import PairSolver
+from twoscale.files import atomic_output, content_digest, read_json, write_json
+from twoscale.problems import Problem
 from twoscale.run.folder import Fitted
 from twoscale.run.pairs import loaded_pairs
 from twoscale.runtime.memory import available_memory
@@ -21,6 +25,37 @@ from twoscale_lab.study.cells import Data
 from twoscale_lab.study.folder import BENCHMARK, StudyFolder
 
 _ERRORS = ("mre", "mean_relative_l2", "median_relative_l1")
+
+
+class GeneratedDataset(Dataset):
+    """Pairs of a problem in memory, with the interface of a dataset; nothing is stored.
+
+    Arguments are those of `generate`. The fields are the same.
+    """
+
+    has_checksums = False
+
+    def __init__(
+        self, problem: Problem, *, resolution: int, samples: int, seed: int = 0, device: str = "cpu"
+    ) -> None:
+        self._arguments = (problem, resolution, samples, seed)
+        solver = PairSolver.of(*self._arguments)
+        self.path = Path(f"{problem.name} in memory")
+        self.layout = solver.layout
+        self.metadata = describe(self.layout, problem, seed=seed) | {"chunk": self.layout.chunk}
+        self.metadata["digest"] = content_digest(self.metadata)
+        self._cached = {name: torch.empty(samples, *self.inner_shape(name)) for name in self.arrays}
+        self._arrays = self._cached
+        for part in solver.batches(device):
+            for name, values in solver.solve(part, device).items():
+                array = self._cached[name]
+                array[part] = torch.from_numpy(values).reshape(-1, *array.shape[1:])
+
+    def __reduce__(self) -> Any:
+        """Return how another process generates the same fields."""
+        problem, resolution, samples, seed = self._arguments
+        make = partial(GeneratedDataset, resolution=resolution, samples=samples, seed=seed)
+        return make, (problem,)
 
 
 def open_dataset(folder: StudyFolder, device: str, data: Data, progress: Progress) -> Dataset:

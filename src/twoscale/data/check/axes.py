@@ -45,8 +45,7 @@ def layout_findings(dataset: Dataset) -> Iterator[Finding]:
             yield Finding("warning", "channels_last", seen, advice)
         hint = rows_or_channels((dataset.samples, *shape), name)
         if hint is not None:
-            seen, _, advice = hint.partition(": ")
-            yield Finding("warning", "channels_as_rows", seen, advice)
+            yield Finding("warning", "channels_as_rows", *hint)
     inputs, outputs = (space.grid.shape for space in (dataset.input_space, dataset.output_space))
     if inputs == outputs[::-1] != outputs and 1 not in inputs:
         sides = ["x".join(map(str, shape)) for shape in (inputs, outputs)]

@@ -169,8 +169,8 @@ class Channel:
         problem = precision_problem(largest, math.sqrt(float(self.variance.mean())))
         if problem is not None:
             what = "fields" if self.nodes > 1 else "values"
-            seen, _, advice = problem.partition(": ")
-            yield Finding("warning", "precision", f"{self.label}: the {what} {seen}", advice)
+            lost, advice = problem
+            yield Finding("warning", "precision", f"{self.label}: the {what} {lost}", advice)
 
     def _constant_nodes(self) -> Iterator[Finding]:
         """Yield a note on nodes inside that are the same in all samples while others are not."""
