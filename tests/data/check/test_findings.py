@@ -5,7 +5,7 @@ import pytest
 
 from tests.data.tools import edit_description
 from twoscale.data import Dataset, check_dataset, description, generate, import_fields
-from twoscale.data.check.samples import close_pairs
+from twoscale.data.check.fingerprints import close_pairs
 from twoscale.problems import Darcy, Poisson
 
 SIDE, COUNT = 20, 120
