@@ -22,32 +22,14 @@ def covered(cuts):
 @any_size
 @any_wrap
 def test_equal_intervals_cover_every_node_once(size, count, periodic):
+    """Their sides differ by a node at most, and are the same from both ends where they can be."""
     cuts = Cuts.equal(Axis(size, periodic), count)
-    assert cuts.count == count
+    assert (cuts.count, cuts.starts[0], cuts.overlaps) == (count, 0, False)
     assert covered(cuts) == [1] * size
-    assert not cuts.overlaps
-    assert cuts.starts[0] == 0
-
-
-@any_size
-def test_sides_are_the_same_from_both_ends_where_they_can_be(size, count):
-    sides = Cuts.equal(Axis(size), count).sides
-    assert sides == sides[::-1] or (size % 2 and count % 2 == 0)
-
-
-@any_size
-def test_sides_differ_by_at_most_one_node(size, count):
-    cuts = Cuts.equal(Axis(size), count)
     assert max(cuts.sides) - min(cuts.sides) <= 1
     assert cuts.side == -(-size // count)
-
-
-def test_where_sides_divide_all_are_alike():
-    cuts = Cuts.equal(Axis(128), 4)
-    assert cuts.starts == (0, 32, 64, 96)
-    assert cuts.sides == (32,) * 4
-    assert cuts.stride == 32
-    assert Cuts.equal(Axis(127), 4).stride is None
+    assert cuts.sides == cuts.sides[::-1] or (size % 2 and count % 2 == 0)
+    assert cuts.stride == (None if size % count else cuts.side)
 
 
 # Overlapping
