@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -35,19 +34,9 @@ class Everything:
     shared: ClassVar[int] = 3
 
 
-FULL = Everything(
-    count=3,
-    size=0.1,
-    wraps=True,
-    scheme="centred",
-    label="100",
-    speed=(0.5, -1.0),
-    levels=(1, 2, 3),
-    inner=Inner(7.0),
-    second=Inner(1 / 3),
-    limit=1e-300,
-    free=[1, "b"],
-)
+OPTIONS = {"count": 3, "size": 0.1, "wraps": True, "scheme": "centred", "label": "100"}
+OPTIONS |= {"speed": (0.5, -1.0), "levels": (1, 2, 3), "limit": 1e-300, "free": [1, "b"]}
+FULL = Everything(**OPTIONS, inner=Inner(7.0), second=Inner(1 / 3))
 
 
 @pytest.mark.parametrize("value", [FULL, Everything(count=1)])
@@ -64,26 +53,28 @@ def test_what_is_read_has_the_declared_types():
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("name", "value", "words"),
     [
-        ({}, "it needs the parameter 'count'"),
-        ({"count": 1.5}, "it.count must be a whole number, got 1.5"),
-        ({"count": True}, "it.count must be a whole number, got True"),
-        ({"count": 1, "size": "2"}, "it.size must be a finite number, got '2'"),
-        ({"count": 1, "size": 10**400}, "it.size must be a finite number, got 1000"),
-        ({"count": 1, "wraps": 1}, "it.wraps must be true or false, got 1"),
-        ({"count": 1, "label": 1}, "it.label must be text, got 1"),
-        ({"count": 1, "scheme": "other"}, "it.scheme must be one of ('upwind', 'centred')"),
-        ({"count": 1, "speed": [1.0]}, "it.speed must be a list of 2, got [1.0]"),
-        ({"count": 1, "speed": 1.0}, "it.speed must be a list, got 1.0"),
-        ({"count": 1, "limit": "x"}, "it.limit must be a finite number, got 'x'"),
-        ({"count": 1, "inner": {"speed": 1}}, "it.inner has no parameter 'speed': it has rate"),
-        ({"count": 1, "derived": 1.0}, "it has no parameter 'derived': it has count, size"),
-        (None, "it needs a dictionary of parameters, got None"),
+        *(("count", value, "a whole number") for value in (1.5, True)),
+        *(("size", value, "a finite number") for value in ("2", 10**400)),
+        ("wraps", 1, "true or false"),
+        ("label", 1, "text"),
+        ("scheme", "other", "upwind"),
+        ("speed", [1.0], "a list of 2"),
+        ("speed", 1.0, "a list"),
+        ("limit", "x", "a finite number"),
+        ("inner", {"speed": 1}, "'speed': it has rate"),
+        ("derived", 1.0, "it has count, size"),
     ],
 )
-def test_values_that_do_not_fit_are_refused(values, message):
-    with pytest.raises(TwoscaleError, match=re.escape(message)):
+def test_values_that_do_not_fit_are_refused(name, value, words):
+    with pytest.raises(TwoscaleError, match=f"{name}.*{words}"):
+        build(Everything, {"count": 1, name: value}, "it")
+
+
+@pytest.mark.parametrize(("values", "words"), [({}, "'count'"), (None, "got None")])
+def test_parameters_that_are_missing_are_told(values, words):
+    with pytest.raises(TwoscaleError, match=words):
         build(Everything, values, "it")
 
 
@@ -95,15 +86,13 @@ def test_a_refusal_by_the_class_itself_is_told():
         def __post_init__(self):
             raise ValueError("too large")
 
-    with pytest.raises(
-        TwoscaleError, match=r"it refuses its parameters \{'size': 1.0\}: too large"
-    ):
+    with pytest.raises(TwoscaleError, match=r"\{'size': 1.0\}: too large"):
         build(Picky, {"size": 1.0}, "it")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1: 2}, np.ones(2), Inner])
 def test_what_cannot_be_stored_is_refused(value):
-    with pytest.raises(TwoscaleError, match=r"it\.free must be a number, text, list or dataclass"):
+    with pytest.raises(TwoscaleError, match=r"it\.free must be"):
         plain(Everything(count=1, free=value), "it")
 
 
@@ -128,19 +117,13 @@ def test_texts_are_read_as_what_they_replace():
     assert build(Everything, changed, "it") == expected
 
 
-def test_none_can_be_set_by_text():
-    assert with_settings({"limit": 1.0}, {"limit": "none"}, "it") == {"limit": None}
-
-
-def test_a_last_name_that_several_have_is_refused():
-    with pytest.raises(TwoscaleError, match=r"several parameters 'rate': say inner.rate or second"):
+def test_settings_are_found_by_their_last_name():
+    current = {"inner": {"rate": 1.0}, "limit": 1.0}
+    changed = with_settings(current, {"rate": 2.0, "limit": "none"}, "it")
+    assert changed == {"inner": {"rate": 2.0}, "limit": None}
+    assert current == {"inner": {"rate": 1.0}, "limit": 1.0}
+    with pytest.raises(TwoscaleError, match=r"'rate': say inner.rate or second"):
         with_settings(plain(FULL, "it"), {"rate": 1}, "it")
-
-
-def test_arguments_are_left_unchanged():
-    current = {"inner": {"rate": 1.0}}
-    with_settings(current, {"rate": 2.0}, "it")
-    assert current == {"inner": {"rate": 1.0}}
 
 
 def test_a_problem_without_parameters_has_none():

@@ -1,5 +1,3 @@
-import re
-
 import pytest
 
 from twoscale import Darcy, Poisson, Problem, TwoscaleError
@@ -17,10 +15,6 @@ from twoscale.problems import (
 
 class Mine(Poisson):
     name = "mine"
-
-
-class Impostor(Poisson):
-    name = "darcy"
 
 
 class Abstract(Problem):
@@ -64,56 +58,34 @@ def install(tmp_path, monkeypatch):
 # By name
 
 
-def test_problems_are_found_by_name():
+@pytest.mark.parametrize("problem", [Mine, Mine(), instance, Darcy(high=100.0)])
+def test_a_problem_of_ones_own_can_be_registered_and_again(problem):
+    register(Mine)
+    assert register(problem) is problem
+    made = problem() if problem is Mine else problem
+    assert get_problem(problem.name) == made
     assert get_problem("poisson") == Poisson()
-    assert get_problem("darcy") == Darcy()
 
 
 def test_an_unknown_name_is_told_with_those_that_are_known():
-    with pytest.raises(TwoscaleError, match="no problem is called 'burgers': known are poisson, d"):
+    with pytest.raises(TwoscaleError, match="'burgers': known are poisson, d"):
         get_problem("burgers")
 
 
-@pytest.mark.parametrize("problem", [Mine, Mine()])
-def test_a_problem_of_ones_own_can_be_registered(problem):
-    assert register(problem) is problem
-    assert get_problem("mine") == Mine()
-
-
-def test_a_problem_may_be_registered_again():
-    register(Mine)
-    register(instance)
-    assert get_problem("mine") is instance
-    register(Darcy(high=100.0))
-    assert get_problem("darcy") == Darcy(high=100.0)
-
-
-def test_the_name_of_ours_cannot_be_taken():
-    with pytest.raises(TwoscaleError, match="'darcy' is one of twoscale's own"):
-        register(Impostor)
-
-
-def test_no_two_problems_share_a_number():
-    class Twin(Poisson):
-        name = "twin"
-        number = 2
-
-    with pytest.raises(TwoscaleError, match="twin has the number 2 of darcy"):
-        register(Twin)
-
-
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "words"),
     [
-        (3, "a problem is a subclass of Problem or an instance, got 3"),
-        (int, "a problem is a subclass of Problem or an instance"),
-        (Silent, "the problem Silent needs a text `boundary`"),
-        (Abstract, "the problem Abstract cannot be made without arguments"),
-        (type("Spaced", (Poisson,), {"name": "a b"}), "letters, digits, - and _ only, got 'a b'"),
+        (3, "subclass of Problem or an instance, got 3"),
+        (int, "subclass of Problem or an instance"),
+        (Silent, "Silent needs a text `boundary`"),
+        (Abstract, "Abstract cannot be made without arguments"),
+        (type("Spaced", (Poisson,), {"name": "a b"}), "got 'a b'"),
+        (type("Impostor", (Poisson,), {"name": "darcy"}), "'darcy' is one of twoscale's own"),
+        (type("Twin", (Poisson,), {"name": "twin", "number": 2}), "twin has the number 2 of darcy"),
     ],
 )
-def test_what_is_no_problem_is_refused(given, message):
-    with pytest.raises(TwoscaleError, match=re.escape(message)):
+def test_what_is_no_problem_is_refused(given, words):
+    with pytest.raises(TwoscaleError, match=words):
         register(given)
 
 
@@ -123,9 +95,7 @@ def test_what_is_no_problem_is_refused(given, message):
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({}, Darcy()),
         ({"high": "100", "low": 1}, Darcy(high=100.0, low=1.0)),
-        ({"high": "1e3"}, Darcy(high=1000.0)),
         ({"medium.alpha": "3"}, Darcy(medium=GaussianRandomField(alpha=3.0))),
         ({"tau": 5.5}, Darcy(medium=GaussianRandomField(tau=5.5))),
         ({"medium": {"tau": 5.5}}, Darcy(medium=GaussianRandomField(tau=5.5))),
@@ -138,26 +108,19 @@ def test_settings_are_read_and_set(settings, expected):
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "words"),
     [
-        (
-            {"hihg": 1},
-            "darcy has no parameter 'hihg' (did you mean high?): it has medium.alpha",
-        ),
-        (
-            {"medium": 3},
-            "darcy has no parameter 'medium' (did you mean medium.tau?): it has medium.alpha",
-        ),
-        ({"high": "much"}, "darcy.high must be a finite number, got 'much'"),
-        ({"high": "true"}, "darcy.high must be a finite number, got True"),
-        ({"high": "nan"}, "darcy.high must be a finite number, got nan"),
-        ({"alpha": "[1, 2]"}, "darcy.medium.alpha must be a finite number, got [1, 2]"),
-        ({"low": "-1"}, "low must be a positive finite number, got -1"),
-        ({"low": object}, "darcy.low must be a number, text, list or dataclass to be stored"),
+        ({"hihg": 1}, r"'hihg' \(did you mean high\?\)"),
+        ({"medium": 3}, r"'medium' \(did you mean medium\.tau\?\)"),
+        ({"high": "much"}, r"darcy\.high .* got 'much'"),
+        ({"high": "nan"}, r"darcy\.high .* got nan"),
+        ({"alpha": "[1, 2]"}, r"darcy\.medium\.alpha .* got \[1, 2\]"),
+        ({"low": "-1"}, "low .* got -1"),
+        ({"low": object}, r"darcy\.low .* stored"),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(settings, message):
-    with pytest.raises(TwoscaleError, match=re.escape(message)):
+def test_settings_that_do_not_fit_are_refused(settings, words):
+    with pytest.raises(TwoscaleError, match=words):
         make_problem("darcy", settings)
 
 
@@ -170,23 +133,17 @@ def test_no_problem_and_an_unknown_one_give_none():
 
 
 @pytest.mark.parametrize(
-    ("description", "message"),
+    ("description", "words"),
     [
-        ("darcy", "a problem is described by its name and its parameters, got 'darcy'"),
-        ({"name": "darcy"}, "a problem is described by its name and its parameters"),
-        ({"name": 3, "parameters": {}}, "a problem is described by its name"),
-        ({"name": "darcy", "parameters": [1]}, "darcy needs a dictionary of parameters, got [1]"),
-        ({"name": "darcy", "parameters": {"high": "12"}}, "darcy.high must be a finite number"),
-        ({"name": "darcy", "parameters": {"high": -1}}, "high must be a positive finite number"),
-        ({"name": "darcy", "parameters": {"medium": 2}}, "darcy.medium needs a dictionary"),
-        (
-            {"name": "darcy", "parameters": {"medium": {"beta": 2}}},
-            "darcy.medium has no parameter 'beta': it has alpha, tau",
-        ),
+        *((text, "its name") for text in ("darcy", {"name": "darcy"})),
+        ({"name": 3, "parameters": {}}, "its name"),
+        ({"name": "darcy", "parameters": [1]}, r"got \[1\]"),
+        ({"name": "darcy", "parameters": {"high": -1}}, "high must be a positive"),
+        ({"name": "darcy", "parameters": {"medium": {"beta": 2}}}, "'beta': it has alpha, tau"),
     ],
 )
-def test_descriptions_that_do_not_fit_are_refused(description, message):
-    with pytest.raises(TwoscaleError, match=re.escape(message)):
+def test_descriptions_that_do_not_fit_are_refused(description, words):
+    with pytest.raises(TwoscaleError, match=words):
         problem_from(description)
 
 
