@@ -51,10 +51,6 @@ def coefficient():
     return Darcy().sample(Grid.square(20), range(4), seed=0)
 
 
-def test_the_medium_has_two_values():
-    assert set(Darcy().sample(Grid.square(32), range(8), seed=0).unique().tolist()) == {4.0, 12.0}
-
-
 def test_the_high_value_is_where_the_random_field_is_not_negative():
     problem, grid = Darcy(), Grid((16, 20))
     level = problem.medium.sample(
@@ -77,52 +73,6 @@ def test_a_constant_coefficient_is_poissons_equation(value):
     coefficient = torch.full((1, 17, 24), value, dtype=torch.float64)
     expected = Poisson().solve(-torch.ones_like(coefficient) / value)
     torch.testing.assert_close(Darcy().solve(coefficient), expected, rtol=1e-9, atol=1e-14)
-
-
-@pytest.mark.parametrize("name", ["high", "low"])
-@pytest.mark.parametrize("value", [0, -4.0, float("nan"), float("inf"), "12", True, None])
-def test_values_that_are_not_positive_numbers_are_refused(name, value):
-    with pytest.raises(TwoscaleError, match=f"{name} must be a positive finite number, got"):
-        Darcy(**{name: value})
-
-
-def test_a_smooth_coefficient_converges_with_second_order():
-    """Against the solution on a grid four times finer, at the shared nodes."""
-
-    def solution(size):
-        x = torch.linspace(0, 1, size, dtype=torch.float64)
-        coefficient = 2 + torch.sin(3 * x)[:, None] * torch.cos(2 * x)
-        return Darcy().solve(coefficient[None])[0]
-
-    finest = solution(129)
-    coarse = (solution(17) - finest[::8, ::8]).abs().max()
-    fine = (solution(33) - finest[::4, ::4]).abs().max()
-    assert float(coarse / fine) == pytest.approx(4, rel=0.15)
-
-
-def test_parts_of_a_batch_are_solved_as_one(coefficient, monkeypatch):
-    whole = Darcy().solve(coefficient)
-    monkeypatch.setattr(diffusion, "_SOLVE_VALUES", 3 * 20 * 20)
-    torch.testing.assert_close(Darcy().solve(coefficient), whole, rtol=1e-11, atol=1e-14)
-
-
-def test_iterations_are_few_and_do_not_grow_with_the_grid():
-    """The preconditioned operator's condition is at most the contrast, whatever the resolution."""
-    problem = Darcy()
-    counts = []
-    for size in (17, 33, 65):
-        inputs = problem.sample(Grid.square(size), range(3), seed=0)
-        result = problem.solve_interior(inputs)
-        assert bool((result.residual <= 1e-10).all())
-        counts.append(int(result.iterations.max()))
-    assert max(counts) <= 40
-
-
-@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
-def test_a_coefficient_that_is_not_positive_is_refused(coefficient, value):
-    coefficient[2, 5, 5] = value
-    with pytest.raises(TwoscaleError, match="needs a coefficient that is positive everywhere"):
-        Darcy().solve(coefficient)
 
 
 def test_a_solve_that_does_not_converge_is_refused(coefficient, monkeypatch):

@@ -5,7 +5,6 @@ from tests.problems.contract import DiffusionContract
 from tests.problems.test_darcy import sparse_solution
 from twoscale import Grid, Surrogate, TwoscaleError
 from twoscale.problems import DarcyFNO, GaussianRandomField
-from twoscale.problems import darcy_fno as darcy_fno_module
 
 
 class TestDarcyFNO(DiffusionContract):
@@ -42,14 +41,6 @@ def test_coarser_fields_are_nodes_of_the_fine_ones(shape):
     torch.testing.assert_close(pressure[1], expected, rtol=1e-8, atol=1e-12)
 
 
-def test_parts_of_a_batch_are_made_as_one(monkeypatch):
-    problem, grid = DarcyFNO(nodes=25), Grid((9, 9))
-    whole = problem.pairs(grid, range(5), seed=0)
-    monkeypatch.setattr(darcy_fno_module, "_FINE_VALUES", 2 * 25 * 25)
-    for one, two in zip(problem.pairs(grid, range(5), seed=0), whole, strict=True):
-        torch.testing.assert_close(one, two, rtol=1e-10, atol=1e-13)
-
-
 def test_the_published_grids_fit_and_others_are_refused():
     problem = DarcyFNO()
     for side in (421, 211, 141, 85):
@@ -67,12 +58,6 @@ def test_a_thinned_medium_has_no_solution_and_no_residual():
     assert not problem.has_residual(grid)
     with pytest.raises(TwoscaleError, match="solved on 25x25 nodes, got a medium thinned to 13x13"):
         problem.solve(problem.sample(grid, [0], seed=0))
-
-
-@pytest.mark.parametrize("nodes", [0, 2, 2.5, True])
-def test_a_fine_grid_without_interior_nodes_is_refused(nodes):
-    with pytest.raises(TwoscaleError, match="nodes must be"):
-        DarcyFNO(nodes=nodes)
 
 
 def test_a_thinned_dataset_is_sound_and_can_be_fitted(tmp_path):

@@ -13,10 +13,8 @@ import torch
 
 from tests.problems.contract import ResidualContract
 from tests.problems.example import FOLDER, load_example, pretend_installed
-from twoscale import Grid, TwoscaleError
-from twoscale.domain.symmetries import IDENTITY
+from twoscale import Grid
 from twoscale.problems import (
-    DiffusionProblem,
     GaussianRandomField,
     describe_problem,
     make_problem,
@@ -57,10 +55,6 @@ class TestAdvectionDiffusion(ResidualContract):
     def right_side_scale(self, inputs):
         return float(inputs[:, 0].square().mean().sqrt())
 
-    def test_the_residual_is_that_of_all_nodes_but_the_left_ones(self):
-        inputs = self.problem.sample(Grid((9, 12)), range(3), seed=0)
-        assert self.problem.residual(inputs, inputs[:, :1]).shape == (3, 1, 9, 11)
-
     def test_the_solution_is_zero_at_the_left_side_only(self):
         solution = self.problem.solve(self.problem.sample(Grid((9, 12)), range(3), seed=0))
         assert not solution[..., 0].any()
@@ -87,26 +81,6 @@ def test_an_analytic_solution_is_approached(wind, order):
     assert errors[-1] < 0.02
     ratios = [errors[0] / errors[1], errors[1] / errors[2]]
     assert ratios == pytest.approx([2**order] * 2, rel=0.1)
-
-
-def test_the_wind_carries_the_tracer_to_the_right():
-    grid = Grid.square(21)
-    inputs = torch.zeros(1, 2, *grid.shape, dtype=torch.float64)
-    inputs[0, 0, 10, 10], inputs[0, 1] = 1.0, 5.0
-    solution = AdvectionDiffusion().solve(inputs)[0, 0]
-    assert bool((solution[:, 1:] > 0).all())
-    assert solution[10, 15] > 5 * solution[10, 5]
-
-
-def test_it_has_no_diffusion_coefficient_and_no_symmetries():
-    assert not isinstance(AdvectionDiffusion(), DiffusionProblem)
-    assert AdvectionDiffusion().symmetries(Grid.square(9)) == IDENTITY
-
-
-@pytest.mark.parametrize("name", ["diffusivity", "speed"])
-def test_parameters_out_of_range_are_refused(name):
-    with pytest.raises(TwoscaleError, match=f"{name} must be a positive finite number, got -1"):
-        AdvectionDiffusion(**{name: -1})
 
 
 @pytest.fixture

@@ -9,9 +9,7 @@ import scipy.sparse.linalg
 import torch
 
 from tests.problems.contract import ResidualContract
-from twoscale import TwoscaleError
 from twoscale.problems import Helmholtz
-from twoscale.problems import helmholtz as helmholtz_module
 from twoscale.problems.helmholtz import right_side, wave_numbers
 
 PUBLISHED = json.loads((Path(__file__).parent / "data/helmholtz.json").read_text("utf-8"))
@@ -132,26 +130,3 @@ def test_pairs_of_wave_numbers_are_in_the_published_order():
     assert len(set(pairs)) == 100
     assert wave_numbers(9) == pairs[:9]
     assert wave_numbers(1) == [(0, 1)]
-
-
-def test_parts_of_a_batch_are_solved_as_one(monkeypatch):
-    problem = Helmholtz(frequency=100.0)
-    speeds = problem.sample(problem.grid(12, 12), range(5), seed=0)
-    whole = problem.solve(speeds)
-    monkeypatch.setattr(helmholtz_module, "_SOLVE_VALUES", 2 * 12**3)
-    torch.testing.assert_close(problem.solve(speeds), whole, rtol=1e-10, atol=1e-13)
-
-
-@pytest.mark.parametrize("parameters", [{"frequency": 0}, {"speed": 1.0}, {"modes": 0}])
-def test_parameters_out_of_range_are_refused(parameters):
-    (name,) = parameters
-    with pytest.raises(TwoscaleError, match=f"{name} must be"):
-        Helmholtz(**parameters)
-
-
-@pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
-def test_a_wave_speed_that_is_not_positive_is_refused(value):
-    speeds = torch.full((1, 12, 12), 20.0)
-    speeds[0, 3, 3] = value
-    with pytest.raises(TwoscaleError, match="needs a wave speed that is positive everywhere"):
-        Helmholtz().solve(speeds)

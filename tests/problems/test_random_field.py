@@ -47,23 +47,6 @@ def test_each_sample_has_its_own_stream_by_spawn_key():
         np.testing.assert_array_equal(noise[position], expected)
 
 
-def test_the_mean_of_every_field_is_zero():
-    fields = GaussianRandomField().sample(Grid((16, 20)), range(6), entropy=ENTROPY, device=CPU)
-    assert float(fields.mean((1, 2)).abs().max()) < 1e-14
-
-
-def test_no_indices_give_no_fields():
-    fields = GaussianRandomField().sample(Grid.square(8), [], entropy=ENTROPY, device=CPU)
-    assert fields.shape == (0, 8, 8)
-
-
-@pytest.mark.parametrize("name", ["alpha", "tau"])
-@pytest.mark.parametrize("value", [0, -2.0, float("nan"), float("inf"), "2"])
-def test_parameters_that_are_not_positive_numbers_are_refused(name, value):
-    with pytest.raises(TwoscaleError, match=f"{name} must be a positive finite number, got"):
-        GaussianRandomField(**{name: value})
-
-
 # Modes
 
 

@@ -125,17 +125,3 @@ def test_fields_out_of_distribution_have_more_waves(name, waves):
     assert float(modes[:waves, :waves].min()) > 1e-9
     assert float(modes[waves:].max()) < 1e-12
     assert float(modes[:, waves:].max()) < 1e-12
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: CNOPoisson(waves=0),
-        lambda: CNOWave(waves=2.5),
-        lambda: CNOWave(speed=0),
-        lambda: CNOWave(time=-1),
-    ],
-)
-def test_parameters_out_of_range_are_refused(make):
-    with pytest.raises(TwoscaleError, match="must be a"):
-        make()
