@@ -55,10 +55,10 @@ with tempfile.TemporaryDirectory() as folder:
 """
 
 MOST = {  # modules and calls
-    "fit": (49, 2600),
+    "fit": (49, 1950),
     "predict": (15, 82),
-    "evaluate": (32, 950),
-    "load": (38, 1000),
+    "evaluate": (31, 900),
+    "load": (38, 830),
 }
 
 

@@ -189,7 +189,8 @@ def check_registered(part: Any) -> None:
             "own"
         )
     for value in part.arguments.values():
-        check_registered(value)
+        if isinstance(value, Part | Mapping):
+            check_registered(value)
 
 
 def describe(part: Part) -> dict[str, Any]:

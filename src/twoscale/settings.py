@@ -173,10 +173,10 @@ def _setting(hint: Any, default: Any) -> Setting:
     """Return the setting of an argument's annotation, or what its default says."""
     for part in (hint, *get_args(hint)):
         if get_origin(part) is Annotated:
-            declared = next((one for one in part.__metadata__ if isinstance(one, Setting)), None)
-            if declared is not None:
-                optional = default is None or type(None) in get_args(part.__origin__)
-                return replace(declared, default=default, optional=optional)
+            for declared in part.__metadata__:
+                if isinstance(declared, Setting):
+                    optional = default is None or type(None) in get_args(part.__origin__)
+                    return replace(declared, default=default, optional=optional)
     return Setting("", _like(default), default=default, optional=default is None)
 
 

@@ -28,8 +28,8 @@ def test_ranges_are_held_as_they_are(source):
     assert torch.equal(torch.cat(list(kept.chunks()), 1), torch.cat(list(source.chunks()), 1))
 
 
-def test_on_a_gpu_all_samples_are_one_chunk(source, monkeypatch):
-    monkeypatch.setattr(ArraySource, "workers", IN_TURN)
+def test_on_a_gpu_all_samples_are_one_chunk(source):
+    source.source.workers = IN_TURN
     kept = held(source, axis=1)
     (whole,) = kept.chunks()
     assert len(list(source.chunks())) > 1

@@ -127,15 +127,15 @@ class Cuts:
         moved = tuple(start - first for start in starts)
         return slice(first, stop), Cuts(Axis(stop - first), moved, sides)
 
-    @property
+    @cached_property
     def size(self) -> int:
         return self.axis.size
 
-    @property
+    @cached_property
     def periodic(self) -> bool:
         return self.axis.periodic
 
-    @property
+    @cached_property
     def count(self) -> int:
         return len(self.starts)
 

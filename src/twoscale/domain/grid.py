@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from math import prod
 from typing import Any, NamedTuple
 
@@ -110,11 +110,6 @@ class Grid:
     def spacing(self) -> tuple[float, ...]:
         return tuple(axis.spacing for axis in self.axes)
 
-    @property
-    def axis_names(self) -> tuple[str, ...]:
-        """Return the words for the axes: the last one is the width."""
-        return _AXIS_NAMES[-len(self.axes) :]
-
     @classmethod
     def of_layout(cls, layout: PatchLayout) -> Grid:
         """Return the grid that patches cover."""
@@ -172,17 +167,7 @@ class Grid:
         `smallest` nodes. On an axis that is too short, four patches or fewer become fewer still;
         more than four are refused.
         """
-        cut = Cuts.overlapping if overlap else Cuts.equal
-        cuts = []
-        for name, axis, count in zip(self.axis_names, self.axes, self._own(counts), strict=True):
-            most = max(axis.size // smallest, 1)
-            if count < 1 or count > max(most, _USUAL):
-                raise TwoscaleError(
-                    f"a {name} of {axis.size} nodes can be cut into 1 to {most} patches, got "
-                    f"{count}: set patches, as rows and columns"
-                )
-            cuts.append(cut(axis, min(count, most)))
-        return PatchLayout(tuple(cuts))
+        return _layout(self.axes, tuple(self._own(counts)), overlap, smallest)
 
     def common_partition(self, counts: Sequence[int]) -> PatchLayout:
         """Return the patches on whose seams all methods are compared: fewer where nodes are few."""
@@ -205,3 +190,21 @@ class Grid:
 
     def __str__(self) -> str:
         return "x".join(map(str, ("1",) * (2 - len(self.axes)) + self.axes))
+
+
+@lru_cache(maxsize=64)
+def _layout(
+    axes: tuple[Axis, ...], counts: tuple[int, ...], overlap: bool, smallest: int
+) -> PatchLayout:
+    """Return so many patches along each axis; the last one is the width."""
+    cut = Cuts.overlapping if overlap else Cuts.equal
+    cuts = []
+    for name, axis, count in zip(_AXIS_NAMES[-len(axes) :], axes, counts, strict=True):
+        most = max(axis.size // smallest, 1)
+        if count < 1 or count > max(most, _USUAL):
+            raise TwoscaleError(
+                f"a {name} of {axis.size} nodes can be cut into 1 to {most} patches, got "
+                f"{count}: set patches, as rows and columns"
+            )
+        cuts.append(cut(axis, min(count, most)))
+    return PatchLayout(tuple(cuts))

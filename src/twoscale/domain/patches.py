@@ -260,6 +260,8 @@ class PatchLayout(Partition):
     def part(self, patches: slice) -> LayoutPart:
         """Return consecutive patches, with the window of the grid that they lie in."""
         chosen = range(self.count)[patches]
+        if len(chosen) == self.count:
+            return LayoutPart(tuple(map(slice, self.shape)), self, patches, self.patch)
         first, last = chosen[0], chosen[-1]
         window, axes = [], []
         for k, cuts in enumerate(self.axes):

@@ -114,10 +114,9 @@ def range_length(*sides: int) -> int:
     return max(1, max(_RANGE_VALUES // max(prod(sides), 1), _RANGE_SAMPLES) // chunk) * chunk
 
 
-def slices(samples: int, length: int) -> Iterator[slice]:
-    """Yield consecutive slices of at most `length` that cover `samples`."""
-    for start in range(0, samples, length):
-        yield slice(start, min(start + length, samples))
+def slices(samples: int, length: int) -> list[slice]:
+    """Return consecutive slices of at most `length` that cover `samples`."""
+    return [slice(at, min(at + length, samples)) for at in range(0, samples, length)]
 
 
 class ArraySource:
@@ -125,29 +124,26 @@ class ArraySource:
 
     def __init__(self, fields: Tensor) -> None:
         self.fields = fields
-
-    @property
-    def shape(self) -> Shape:
-        return tuple(self.fields.shape)
-
-    @property
-    def workers(self) -> Workers:
-        return on_device(self.fields.is_cuda)
+        self.shape: Shape = tuple(fields.shape)
+        self.workers = on_device(fields.is_cuda)
 
     def ranges(self) -> list[slice]:
         samples, *sides = self.shape
-        return list(slices(samples, range_length(*sides)))
+        return slices(samples, range_length(*sides))
 
     def read(self, samples: slice) -> Iterator[Tensor]:
-        return ArraySource(self.fields[samples]).chunks()
+        return _chunks_of(self.fields[samples])
 
     def chunks(self) -> Iterator[Tensor]:
-        samples, *sides = self.shape
-        for part in slices(samples, chunk_length(*sides, cuda=self.fields.is_cuda)):
-            yield self.fields[part]
+        return _chunks_of(self.fields)
 
     def to(self, device: torch.device) -> ArraySource:
         return ArraySource(self.fields.to(device))
+
+
+def _chunks_of(fields: Tensor) -> Iterator[Tensor]:
+    length = chunk_length(*fields.shape[1:], cuda=fields.is_cuda)
+    return iter(fields.split(length) if len(fields) else ())
 
 
 class ChangedSource(ABC):

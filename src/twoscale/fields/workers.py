@@ -94,10 +94,18 @@ class Threads:
         ranges = source.ranges()
         workers = min(torch.get_num_threads(), len(ranges))
         with one_thread():
-            yield from prefetch(Job(work, source), ranges, workers=workers if workers > 1 else 0)
+            if workers > 1:
+                yield from prefetch(Job(work, source), ranges, workers=workers)
+            else:
+                yield from map(Job(work, source), ranges)
 
     def total(self, work: Work, source: FieldSource) -> Tensors:
-        return tree_sum(self.map(work, source))
+        ranges = source.ranges()
+        if len(ranges) > 1:
+            return tree_sum(self.map(work, source))
+        with one_thread():
+            found: Tensors = Job(work, source)(ranges[0])
+        return found
 
 
 class InTurn:

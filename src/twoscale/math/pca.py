@@ -7,10 +7,10 @@ of samples; each solver says how many passes it makes.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from numbers import Integral, Real
 from typing import Any
 
@@ -234,10 +234,7 @@ class Blocks:
         self.varying = statistics.varying
         self.total = statistics.total
         self.device = statistics.mean.device
-
-    @property
-    def max_rank(self) -> int:
-        return min(self.samples, self.features)
+        self.max_rank = min(samples, self.features)
 
     def groups(self) -> Iterator[tuple[slice, FieldSource]]:
         """Yield groups of blocks, each with its standardised data.
@@ -322,7 +319,7 @@ def randomized(blocks: Blocks, rule: RankRule, *, seed: int) -> Components:
         vectors += list(basis)
         variances += list(found)
         del data  # before the next group is read
-    longest = max(len(spectrum) for spectrum in variances)
+    longest = max(map(len, variances))
     padded = [torch.nn.functional.pad(one, (0, longest - len(one))) for one in variances]
     return _select(vectors, padded, blocks, rule)
 
@@ -374,7 +371,7 @@ def _subspace_iteration(
 def _image(chunks: Iterator[Tensor], basis: Tensor) -> Tensors:
     """Return the transpose of XᵀX B, for a basis B (blocks, features, width)."""
     image = torch.zeros_like(basis.mT, memory_format=torch.contiguous_format)
-    for rows in _rows(chunks):
+    for rows in chain.from_iterable(map(_rows, chunks)):
         image.baddbmm_(torch.bmm(rows, basis).mT, rows)
     return (image,)
 
@@ -383,7 +380,7 @@ def _projected(chunks: Iterator[Tensor], basis: Tensor) -> Tensors:
     """Return (XB)ᵀ XB (blocks, width, width) in double precision."""
     count, _, width = basis.shape
     projected = torch.zeros(count, width, width, dtype=torch.float64, device=basis.device)
-    for rows in _rows(chunks):
+    for rows in chain.from_iterable(map(_rows, chunks)):
         scores = torch.bmm(rows, basis)
         projected += torch.bmm(scores.mT, scores).double()
     return (projected,)
@@ -394,15 +391,14 @@ def _gram(chunks: Iterator[Tensor]) -> Tensors:
     first = next(chunks)
     count, _, features = first.shape
     gram = torch.zeros(count, features, features, dtype=torch.float64, device=first.device)
-    for chunk in itertools.chain([first], chunks):
+    for chunk in chain([first], chunks):
         gram += torch.bmm(chunk.mT, chunk)
     return (gram,)
 
 
-def _rows(chunks: Iterator[Tensor]) -> Iterator[Tensor]:
-    """Yield chunks (blocks, batch, features); on a CPU so few rows of them that they are cached."""
-    for chunk in chunks:
-        yield from [chunk] if chunk.is_cuda else chunk.split(_ROWS, 1)
+def _rows(chunk: Tensor) -> Sequence[Tensor]:
+    """Return parts of a chunk (blocks, batch, features): few rows on a CPU, to stay cached."""
+    return [chunk] if chunk.is_cuda else chunk.split(_ROWS, 1)
 
 
 def _select(
@@ -411,19 +407,22 @@ def _select(
     """Cut each block to its rank, fix the sign, and pad all to the largest rank."""
     spectra = torch.stack(variances)
     ranks = rule.ranks(spectra, blocks.total)
-    padded = torch.zeros(blocks.count, blocks.features, max(ranks), device=blocks.device)
+    padded = vectors[0].new_zeros(blocks.count, blocks.features, max(ranks))
     kept = torch.zeros(blocks.count, max(ranks), dtype=torch.float64, device=blocks.device)
     for k, rank in enumerate(ranks):
-        basis = vectors[k][:, :rank]
-        # Exactly zero where a feature never varies: a rounding error there would be decoded with
-        # scale 1, far above the field's own, and the next stage of a chain would fit it.
-        padded[k, :, :rank] = torch.where(blocks.varying[k, :, None], basis * _signs(basis), 0)
+        padded[k, :, :rank] = vectors[k][:, :rank]
         kept[k, :rank] = spectra[k, :rank]
-    return Components(padded, kept, ranks)
+    # Exactly zero where a feature never varies: a rounding error there would be decoded with
+    # scale 1, far above the field's own, and the next stage of a chain would fit it.
+    padded.mul_(_signs(padded)).masked_fill_(~blocks.varying[..., None], 0)
+    return Components(padded.float(), kept, ranks)
 
 
-def _signs(basis: Tensor) -> Tensor:
-    """Return the signs that make each column's largest entry positive, so that fits agree."""
-    rows = basis.abs().argmax(0)
-    signs = torch.sign(basis[rows, torch.arange(basis.shape[1], device=basis.device)])
+def _signs(bases: Tensor) -> Tensor:
+    """Return the signs (blocks, 1, k) that make each column's largest entry positive.
+
+    Fits agree then.
+    """
+    rows = bases.abs().argmax(1, keepdim=True)
+    signs = torch.sign(bases.gather(1, rows))
     return torch.where(signs == 0, torch.ones_like(signs), signs)

@@ -49,16 +49,8 @@ class Scratch:
     def __init__(self, folder: Path | None = None, memory: int | None = None) -> None:
         self.folder = folder
         self.memory = memory
-
-    @property
-    def on_disk(self) -> bool:
-        """Say whether large tensors are files."""
-        return self.folder is not None and self.memory is not None
-
-    @property
-    def largest(self) -> float:
-        """Return the bytes of the largest tensor in memory."""
-        return (self.memory or 0) // _SHARE if self.on_disk else math.inf
+        self.on_disk = folder is not None and memory is not None  # whether large tensors are files
+        self.largest = (memory or 0) // _SHARE if self.on_disk else math.inf  # bytes in memory
 
     def empty(self, *shape: int, like: Tensor, device: torch.device | None = None) -> Tensor:
         """Return a tensor with values to be written, of the kind of another."""
