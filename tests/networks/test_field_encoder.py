@@ -40,21 +40,6 @@ def test_fields_of_any_shape_become_fields_of_that_shape(shape, periodic):
     assert network(fields(2, 2, *shape)).shape == (2, 3, *shape)
 
 
-@pytest.mark.parametrize(
-    ("shape", "coarsest"),
-    [((32, 32), (4, 4)), ((1, 64), (1, 4)), ((30, 200), (8, 7)), ((128, 64), (4, 4))],
-)
-def test_cells_meet_at_about_four_per_direction(shape, coarsest):
-    """A short axis is not halved further while a long one is."""
-    network = FieldEncoder(shape, width=4, blocks=1)
-    rows, columns = network.axes
-    assert (rows.coarsest, columns.coarsest) == coarsest
-    cells = network.lift(network._cells(fields(1, 1, *shape)))
-    for coarser in network.cycles[0].coarser:
-        cells = coarser(cells)
-    assert cells.shape[2:] == coarsest
-
-
 def test_coordinates_along_ordinary_axes_only():
     for periodic, coordinates in zip(PERIODIC, (2, 1, 1, 0), strict=True):
         network = FieldEncoder((16, 16), channels_in=3, width=4, blocks=1, periodic=periodic)

@@ -1,4 +1,4 @@
-"""What docs/howto/own-pde.md shows runs as it is shown."""
+"""What docs/howto/own-pde.md shows is right, and complete."""
 
 import re
 import sys
@@ -21,12 +21,6 @@ def page(monkeypatch):
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
         exec(block, vars(module))
     return module
-
-
-def test_the_python_lines_run(page):
-    assert page.problem.screening == 20.0
-    assert page.problem.forcing.alpha == 3.0
-    assert page.outputs.shape == (100, 32, 32)
 
 
 @pytest.mark.parametrize("shape", [(12, 12), (1, 12, 12)])

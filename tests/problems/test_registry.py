@@ -127,11 +127,6 @@ def test_settings_that_do_not_fit_are_refused(settings, words):
 # From descriptions
 
 
-def test_no_problem_and_an_unknown_one_give_none():
-    assert problem_from(None) is None
-    assert problem_from({"name": "burgers", "parameters": {"viscosity": 0.1}}) is None
-
-
 @pytest.mark.parametrize(
     ("description", "words"),
     [
@@ -150,27 +145,6 @@ def test_descriptions_that_do_not_fit_are_refused(description, words):
 # From installed packages
 
 
-def test_problems_of_installed_packages_are_found(install, table, monkeypatch):
-    install(theirs="their_module:Theirs")
-
-    class Theirs(Poisson):
-        name = "theirs"
-
-    monkeypatch.setattr(table, "_import", lambda entry: register(Theirs))
-    assert isinstance(get_problem("theirs"), Theirs)
-    assert "theirs" in list(table)
-
-
-def test_packages_are_searched_only_when_needed(table, monkeypatch):
-    calls = []
-    monkeypatch.setattr(table, "_load", lambda: calls.append(1))
-    get_problem("darcy")
-    assert calls == []
-    with pytest.warns(TwoscaleWarning, match="'other' is not known"):
-        assert problem_from({"name": "other", "parameters": {}}) is None
-    assert calls
-
-
 @pytest.mark.parametrize(
     ("place", "reason"),
     [
@@ -186,3 +160,14 @@ def test_a_broken_entry_point_is_left_out_with_a_warning(install, table, place, 
     assert reason in str(caught[0].message)
     assert known[:2] == ["poisson", "darcy"]
     assert "broken" not in known
+
+
+def test_packages_are_searched_only_when_needed(table, monkeypatch):
+    calls = []
+    monkeypatch.setattr(table, "_load", lambda: calls.append(1))
+    get_problem("darcy")
+    assert problem_from(None) is None
+    assert calls == []
+    with pytest.warns(TwoscaleWarning, match="'other' is not known"):
+        assert problem_from({"name": "other", "parameters": {}}) is None
+    assert calls
