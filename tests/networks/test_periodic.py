@@ -51,12 +51,6 @@ def test_a_convolution_along_a_periodic_axis(shape):
     torch.testing.assert_close(layer(x), expected)
 
 
-def test_an_ordinary_convolution_is_torchs():
-    layer = GridConvolution(3, 2, 3).double()
-    x = fields(2, 3, 6, 5)
-    assert torch.equal(layer(x), functional.conv2d(x, layer.weight, layer.bias, padding=1))
-
-
 def test_the_formula(generator):
     network = RefinementNet(2, channels=3, layers=2, seed=4)
     first, _, last = network.layers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -87,17 +88,16 @@ class ProblemContract:
         torch.testing.assert_close(together, alone, rtol=1e-11, atol=1e-14)
 
     def test_other_indices_seeds_and_resolutions_give_other_samples(self):
-        grid, (height, width) = self.small_grid(), self.square
+        height, width = self.square
         samples = [
-            self.problem.sample(grid, [0], seed=0),
-            self.problem.sample(grid, [1], seed=0),
-            self.problem.sample(grid, [0], seed=1),
-            self.problem.sample(self.problem.grid(height + 1, width), [0], seed=0)[..., :-1, :],
-            self.problem.sample(self.problem.grid(height, width + 1), [0], seed=0)[..., :-1],
+            self.problem.sample(self.problem.grid(*shape), [index], seed=seed)
+            for shape, index, seed in (
+                *((self.square, *case) for case in ((0, 0), (1, 0), (0, 1))),
+                *((shape, 0, 0) for shape in ((height + 1, width), (height, width + 1))),
+            )
         ]
-        for i, one in enumerate(samples):
-            for two in samples[:i]:
-                assert not torch.allclose(one, two, rtol=0.01)
+        for one, two in combinations([one[..., :height, :width] for one in samples], 2):
+            assert not torch.allclose(one, two, rtol=0.01)
 
     @pytest.mark.parametrize("shape", ["square", "rectangle"])
     def test_symmetries_commute_with_the_solution(self, shape):
@@ -132,14 +132,11 @@ class ProblemContract:
 
     def test_a_grid_it_is_not_stated_on_is_refused(self):
         rows, columns = self.problem.periodic
-        with pytest.raises(TwoscaleError, match=f"{self.problem.name} needs a grid with periodic"):
+        with pytest.raises(TwoscaleError, match=f"{self.problem.name} .*periodic"):
             self.problem.check_grid(Grid(self.square, periodic=(not rows, columns)))
-        assert self.small_grid(self.rectangle) == Grid(self.rectangle, periodic=(rows, columns))
-
-    def test_fewer_nodes_than_it_needs_are_refused(self):
         fewest = self.problem.fewest_nodes
         if fewest > 1:
-            with pytest.raises(TwoscaleError, match=f"needs at least {fewest} nodes per side"):
+            with pytest.raises(TwoscaleError, match=f"at least {fewest} nodes"):
                 self.problem.solve(torch.ones(1, fewest - 1, 50))
 
     @pytest.mark.gpu

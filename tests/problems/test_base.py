@@ -1,5 +1,3 @@
-import pytest
-
 from twoscale import Darcy, Grid, Poisson, Problem
 from twoscale.problems import DiffusionProblem
 from twoscale.problems.base import number_of
@@ -33,10 +31,5 @@ def test_a_number_follows_from_a_new_name():
         symmetric_under = "none"
 
     assert Mine.number == number_of("mine") == 13822397466621731249
-    assert Renamed.number == number_of("renamed")
+    assert Renamed.number == number_of("renamed") >= 2**63
     assert (Numbered.number, Same.number) == (77, 1)
-
-
-@pytest.mark.parametrize("name", ["mine", "yours", "", "advection-diffusion"])
-def test_numbers_from_names_are_far_from_ours(name):
-    assert 2**63 <= number_of(name) < 2**64
