@@ -1,21 +1,9 @@
 """Three of the tasks of scripts/people_tasks.py, smaller and in this process."""
 
-import importlib.util
-from pathlib import Path
-
+import people_tasks as tasks
 import pytest
 
 from tests.problems.example import load_example, pretend_installed
-
-SCRIPT = Path(__file__).parents[1] / "scripts/people_tasks.py"
-
-
-@pytest.fixture(scope="module")
-def tasks():
-    specification = importlib.util.spec_from_file_location("people_tasks", SCRIPT)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
@@ -29,13 +17,13 @@ def run(twoscale):
 
 
 @pytest.mark.usefixtures("without_pages")
-def test_own_npz_to_predictions(tasks, run, tmp_path):
+def test_own_npz_to_predictions(run, tmp_path):
     small = {"samples": 60, "budget": "1s", "largest": 0.5}
     assert tasks.own_npz_to_predictions(run, tmp_path, **small)["relative error"] > 0
 
 
 @pytest.mark.usefixtures("without_pages")
-def test_add_an_equation(tasks, run, tmp_path, monkeypatch):
+def test_add_an_equation(run, tmp_path, monkeypatch):
     load_example()
     (tmp_path / "installed").mkdir()
     pretend_installed(tmp_path / "installed", monkeypatch)
@@ -44,7 +32,7 @@ def test_add_an_equation(tasks, run, tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("without_drawing")
-def test_find_out_why_the_error_is_large(tasks, run, tmp_path):
+def test_find_out_why_the_error_is_large(run, tmp_path):
     small = {"samples": 60, "epochs": 3, "resolution": 16}
     found = tasks.find_out_why_the_error_is_large(run, tmp_path, **small)
     assert found["advice"].startswith("twoscale fit")

@@ -37,7 +37,9 @@ def test_the_code_is_that_of_the_fields_and_then_the_parameters(alone, generator
     p = torch.randn(60, 2, generator=generator)
     x = None if alone else torch.randn(60, 8, 8, generator=generator)
     u = torch.einsum("np,phw->nhw", p, torch.randn(2, 8, 8, generator=generator))
-    surrogate = Surrogate(inputs=GlobalPCA(5), predictor=Affine(), outputs=GlobalPCA(2))
+    surrogate = Surrogate(
+        inputs=GlobalPCA(5), predictor=Affine(), outputs=GlobalPCA(2), device="cpu"
+    )
     surrogate.fit(x, u, parameters=p, validation=(x, u, p))
     latent = surrogate.operator_.latent
     assert isinstance(latent.inputs, NoFields) == alone

@@ -1,13 +1,13 @@
 import json
 from pathlib import Path
 
+import certificate_record as record
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.trust.record import record
 from twoscale import Certificate, Darcy, DarcyFNO, Grid, Poisson, TwoscaleError, certify
 from twoscale.problems import DiffusionProblem
 

@@ -1,56 +1,42 @@
 """The script that records coverages and flags: its data, its shifts, its record."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import pytest
 import torch
+import trust_record
 
 from twoscale import Darcy, NavierStokes, Poisson
 
-SCRIPT = Path(__file__).parents[2] / "scripts/trust_record.py"
 CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
-def script():
-    specification = importlib.util.spec_from_file_location("trust_record", SCRIPT)
-    module = importlib.util.module_from_spec(specification)
-    sys.modules["trust_record"] = module  # where its dataclasses look up their annotations
-    specification.loader.exec_module(module)
-    yield module
-    del sys.modules["trust_record"]
-
-
-@pytest.fixture(scope="module")
-def tiny(script):
+def tiny():
     settings = {"two-scale affine": {"predictor": "affine", "patches": 2, "coarse_components": 4}}
-    return script.Size(16, 100, 30, 60, 80, 20, settings)
+    return trust_record.Size(16, 100, 30, 60, 80, 20, settings)
 
 
-def test_parts_share_no_sample(script):
-    for size in script.SIZES.values():
+def test_parts_share_no_sample():
+    for size in trust_record.SIZES.values():
         parts = list(size.parts().values())
         assert [part.start for part in parts[1:]] == [part.stop for part in parts[:-1]]
         assert size.calibration >= 1000
-    assert script.SIZES["paper"].fresh == 5000
+    assert trust_record.SIZES["paper"].fresh == 5000
 
 
 @pytest.mark.parametrize("problem", [Poisson(), Darcy(), NavierStokes()])
-def test_shifted_inputs_are_of_the_same_shape_and_not_the_same(script, tiny, problem):
-    data = script.Data.of(problem, tiny, CPU)
+def test_shifted_inputs_are_of_the_same_shape_and_not_the_same(tiny, problem):
+    data = trust_record.Data.of(problem, tiny, CPU)
     fresh = data.parts["fresh"][0][: tiny.shifted]
-    found = dict(script.shifts(problem, tiny, fresh))
+    found = dict(trust_record.shifts(problem, tiny, fresh))
     assert {"noise of 20%", "constant", "1.5 times as large"} < set(found)
     for fields in found.values():
         assert fields.shape == fresh.shape
         assert float((fields - fresh).abs().max()) > 0
 
 
-def test_the_record_has_a_row_for_each_case(script, tiny, monkeypatch, capsys):
-    monkeypatch.setattr(script, "PROBLEMS", {"darcy": Darcy()})
-    (record,) = script.measure(tiny, CPU)
+def test_the_record_has_a_row_for_each_case(tiny, monkeypatch, capsys):
+    monkeypatch.setattr(trust_record, "PROBLEMS", {"darcy": Darcy()})
+    (record,) = trust_record.measure(tiny, CPU)
     rows = record["coverage"]
     assert [(one["problem"], one["equation"]) for one in rows] == [
         ("darcy", True),
