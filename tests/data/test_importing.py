@@ -1,7 +1,6 @@
 import os
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 import torch
@@ -22,12 +21,6 @@ def _npy(folder, x=X, u=U):
     np.save(folder / "a.npy", x)
     np.save(folder / "u.npy", u)
     return [folder / "a.npy", folder / "u.npy"]
-
-
-def test_problem_can_be_declared(tmp_path):
-    zeros = np.zeros((3, 16, 16), dtype=np.float32)
-    dataset = import_fields(_npy(tmp_path, zeros, zeros), tmp_path / "d", problem=Poisson())
-    assert dataset.problem.name == "poisson"
 
 
 def _with(values, value):
@@ -85,19 +78,6 @@ def test_one_file_of_one_array_or_three(tmp_path):
     file = written.npz(tmp_path, a=X).rename(tmp_path / "g.npy")
     with pytest.raises(TwoscaleError, match=r"g\.npy holds several arrays"):
         import_fields([files[0], file], tmp_path / "d")
-
-
-def test_a_damaged_chunk_of_an_hdf5_file(tmp_path):
-    with h5py.File(tmp_path / "f.h5", "w") as file:
-        for name, values in (("a", X), ("u", U)):
-            file.create_dataset(name, data=values, chunks=(4, 10, 14), compression="gzip")
-        place = file["u"].id.get_chunk_info(1)
-    with (tmp_path / "f.h5").open("r+b") as file:
-        file.seek(place.byte_offset)
-        file.write(b"\xff" * place.size)
-    with pytest.raises(TwoscaleError, match=r"f\.h5 is damaged or not what its name says"):
-        import_fields([tmp_path / "f.h5"], tmp_path / "d", inputs="a", outputs="u")
-    assert not list(tmp_path.glob("d*"))
 
 
 @pytest.mark.parametrize("write", [written.npz, written.hdf5, written.mat5, written.mat73])

@@ -1,24 +1,15 @@
-import io
 import os
-import tempfile
-from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.damage import read_or_refused, repeatable
 from twoscale.data import import_fields
 from twoscale.data.readers import hdf5
-from twoscale.data.readers.archive import reading
-from twoscale.data.readers.opening import open_archive
 from twoscale.errors import TwoscaleError
 from twoscale.runtime import memory
 
 VALUES = np.random.default_rng(0).standard_normal((6, 8, 10))
-KEYS = ("group/a", "u")
 
 
 @pytest.fixture(params=["f.h5", "f.mat"], ids=["HDF5", "MATLAB 7.3"])
@@ -157,44 +148,3 @@ def test_compressed_and_compact_arrays_are_read(tmp_path):
     dataset = import_fields([tmp_path / "f.h5"], tmp_path / "d", inputs="a", outputs="u")
     for name in ("input", "output"):
         assert np.array_equal(dataset.read(name, 0, 6), VALUES.astype(np.float32))
-
-
-def sound():
-    """Return the bytes of an HDF5 file."""
-    file = io.BytesIO()
-    with h5py.File(file, "w") as made:
-        made["group/a"] = VALUES[:2]
-        made.create_dataset("u", data=VALUES, chunks=(2, 8, 10), fletcher32=True)
-    return file.getvalue()
-
-
-SOUND = sound()
-
-
-@st.composite
-def damaged(draw):
-    """An HDF5 file with some bits turned, and perhaps cut short."""
-    content = bytearray(SOUND)
-    for _ in range(draw(st.integers(0, 3))):
-        content[draw(st.integers(0, len(content) - 1))] ^= 1 << draw(st.integers(0, 7))
-    return bytes(content[: draw(st.integers(0, len(content)))] if draw(st.booleans()) else content)
-
-
-@repeatable
-@given(damaged())
-def test_any_damage_is_told_without_a_traceback(content):
-    """Values that changed in place cannot be told: most HDF5 files have no checksums."""
-
-    def read(file):
-        with open_archive([file]) as archive, reading(file):
-            return [np.array(archive.array(key)[0:2]) for key in KEYS]
-
-    def names(file):
-        with hdf5.open_hdf5(file) as archive, reading(file):
-            return archive.names()
-
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "f.h5"
-        file.write_bytes(content)
-        read_or_refused(lambda: read(file))
-        read_or_refused(lambda: names(file))

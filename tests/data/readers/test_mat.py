@@ -1,24 +1,14 @@
-import io
-import tempfile
-from pathlib import Path
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.io import loadmat, savemat
 from scipy.sparse import eye_array
 
-from tests.damage import changed, read_or_refused, repeatable
 from twoscale.data import import_fields
-from twoscale.data.readers.archive import reading
 from twoscale.data.readers.mat import open_mat
-from twoscale.data.readers.opening import open_archive
 from twoscale.errors import TwoscaleError
 from twoscale.runtime import memory
 
 VALUES = np.random.default_rng(0).standard_normal((6, 8, 10))
-KEYS = ("a", "u")
 
 
 def refused(folder, words):
@@ -99,22 +89,3 @@ def test_a_changed_value_of_a_packed_variable_is_noticed(tmp_path):
 def test_files_before_version_5(tmp_path):
     savemat(tmp_path / "f.mat", {"a": VALUES[0]}, format="4")
     refused(tmp_path, "not the header of a MAT file of version 5 or later")
-
-
-def packed(compressed):
-    file = io.BytesIO()
-    savemat(file, {"a": VALUES[:, :2, :2], "u": VALUES[:, :2, :2]}, do_compression=compressed)
-    return file.getvalue()
-
-
-@repeatable
-@given(changed(packed(False)) | changed(packed(True)) | st.binary(max_size=200))
-def test_any_damage_is_told_without_a_traceback(content):
-    def read(path):
-        with open_archive([path]) as archive, reading(path):
-            return [np.array(archive.array(key)[0:2]) for key in KEYS]
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "f.mat"
-        path.write_bytes(content)
-        read_or_refused(lambda: read(path))

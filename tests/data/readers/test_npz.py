@@ -1,24 +1,16 @@
 import io
-import tempfile
 import tracemalloc
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.damage import changed, read_or_refused, repeatable
 from twoscale.data import import_fields
-from twoscale.data.readers.archive import reading
 from twoscale.data.readers.npz import open_npz
-from twoscale.data.readers.opening import open_archive
 from twoscale.errors import TwoscaleError
 from twoscale.runtime import memory
 
 VALUES = np.random.default_rng(0).standard_normal((6, 8, 10))
-KEYS = ("a", "u")
 
 
 def packed(save=np.savez, **arrays):
@@ -136,24 +128,3 @@ def test_a_changed_value_is_noticed(tmp_path):
     content[content.index(VALUES[3].tobytes())] ^= 1
     (tmp_path / "f.npz").write_bytes(content)
     refused(tmp_path, "Bad CRC-32 for file 'a.npy'")
-
-
-@repeatable
-@given(st.data())
-def test_any_content_is_read_or_refused(data):
-    values = np.arange(200, dtype=np.float32).reshape(2, 10, 10)
-    save = data.draw(st.sampled_from([np.savez, np.savez_compressed]))
-    content = packed(save, a=values, u=np.asfortranarray(values))
-    start = data.draw(st.integers(0, len(content) - 1))  # damage anywhere, the ends included
-    damaged = content[:start] + data.draw(changed(content[start : start + 40] or b"x"))
-    damaged += content[start + 40 :] if data.draw(st.booleans()) else b""
-
-    def read(file):
-        with open_archive([file]) as archive, reading(file):
-            return [np.array(archive.array(key)[0:2]) for key in KEYS]
-
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "f.npz"
-        file.write_bytes(damaged)
-        found = read_or_refused(lambda: read(file))
-    assert found is None or all(np.array_equal(array, values) for array in found)
