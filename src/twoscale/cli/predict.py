@@ -190,9 +190,9 @@ def _read_arrays(
 
     reads_fields = space.channels > 0
     if is_stored(inputs):
-        stored = dataset_inputs(open_data(inputs, asked), fields=reads_fields)
-        own = stored.parameters if space.parameters else None
-        return _InputArrays(stored.fields, own if scalars is None else scalars)
+        fields, own = dataset_inputs(open_data(inputs, asked), fields=reads_fields)
+        own = own if space.parameters else None
+        return _InputArrays(fields, own if scalars is None else scalars)
     reading = recorded_reading(run).for_other(asked)
     if scalars is not None or not space.parameters:
         reading = replace(reading, parameters=())
@@ -203,8 +203,8 @@ def _read_arrays(
         )
     if not reads_fields:
         reading = replace(reading, inputs=())
-    file = file_inputs(inputs, reading, fields=reads_fields)
-    return _InputArrays(file.fields, file.parameters if scalars is None else scalars)
+    fields, own = file_inputs(inputs, reading, fields=reads_fields)
+    return _InputArrays(fields, own if scalars is None else scalars)
 
 
 def _write(

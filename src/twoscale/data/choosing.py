@@ -7,7 +7,7 @@ from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
-from twoscale.data.readers.archive import Archive, Axes, Found, Pieces, listed, reading
+from twoscale.data.readers.archive import Archive, Axes, Pieces, StoredArray, listed, reading
 from twoscale.data.reading import Reading
 from twoscale.errors import TwoscaleError, did_you_mean
 from twoscale.fields.arrays import NO_COMPLEX
@@ -25,7 +25,7 @@ class ChosenArray(NamedTuple):
 
     role: str
     name: str | None
-    array: Found
+    array: StoredArray | Pieces
     axes: Axes | None
 
     @property
@@ -130,9 +130,9 @@ class _Choice:
         return "it holds " + listed(f"{name} {self._shape(name) or ''}".strip() for name in names)
 
     def _array(self, role: str, key: str) -> ChosenArray:
-        array = self.archive.array(key)
-        if array is not None:
-            return ChosenArray(role, key, array, self.archive.axes(key))
+        found = self.archive.find(key)
+        if found is not None:
+            return ChosenArray(role, key, *found)
         names = self.archive.names()
         inside = [name for name in names if key and name.endswith(f"/{key}")]
         hint = did_you_mean(inside[0] if inside else key, names)

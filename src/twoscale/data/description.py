@@ -20,7 +20,6 @@ from twoscale.data.places import (
     URL,
     Place,
     UnreachableStorageError,
-    absent,
     exists,
     object_names,
     read_json_at,
@@ -277,16 +276,6 @@ def is_dataset_file(name: str) -> bool:
     return name == DESCRIPTION or (
         first in ARRAYS and (rest == DESCRIPTION or rest.startswith(f"{_SHARDS}/"))
     )
-
-
-def missing_shards(place: Place, chunkings: dict[str, Chunking]) -> list[str]:
-    """Return the names of the shards that are not there, relative to the dataset."""
-    shards = [
-        f"{name}/{chunking.key(shard)}"
-        for name, chunking in chunkings.items()
-        for shard in range(chunking.shards)
-    ]
-    return absent(place, shards)
 
 
 def is_dataset(path: Path) -> bool:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar, NamedTuple, TypeGuard
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 
@@ -19,12 +19,11 @@ from twoscale.data.description import (
     describe,
     lost,
     may_be_dataset,
-    missing_shards,
     reading_samples,
 )
 from twoscale.data.importing import Files, file_list
 from twoscale.data.layouts import open_fields
-from twoscale.data.places import URL, place_of
+from twoscale.data.places import URL, absent, place_of
 from twoscale.data.readers.opening import is_array_file
 from twoscale.data.reading import Reading
 from twoscale.data.store import Dataset
@@ -105,11 +104,8 @@ class InputRows:
         return self.read(slice(start, stop)).reshape(-1, *self.shape[1:])
 
 
-class StoredInputs(NamedTuple):
-    """Inputs to predict from, in a dataset or in files; parameters are in memory."""
-
-    fields: InputRows | None
-    parameters: np.ndarray | None
+StoredInputs = tuple[InputRows | None, np.ndarray | None]
+"""Inputs to predict from, in a dataset or in files: fields, and parameters in memory."""
 
 
 def dataset_inputs(dataset: Dataset, *, fields: bool = True) -> StoredInputs:
@@ -120,7 +116,7 @@ def dataset_inputs(dataset: Dataset, *, fields: bool = True) -> StoredInputs:
         shape = (samples, *dataset.inner_shape("input"))
         rows = InputRows(shape, lambda part: dataset.read("input", part.start, part.stop))
     scalars = dataset.read("parameters", 0, samples) if "parameters" in names else None
-    return StoredInputs(rows, scalars)
+    return rows, scalars
 
 
 def file_inputs(files: Files, reading: Reading, *, fields: bool = True) -> StoredInputs:
@@ -130,7 +126,7 @@ def file_inputs(files: Files, reading: Reading, *, fields: bool = True) -> Store
     stacks = opened.enter_context(open_fields(file_list(files), reading, roles=roles)).stacks
     stack, scalars = stacks.get("input"), stacks.get("parameters")
     rows = None if stack is None else InputRows(stack.shape, stack.read, opened)
-    return StoredInputs(rows, None if scalars is None else scalars.scalars())
+    return rows, None if scalars is None else scalars.scalars()
 
 
 def open_data(files: Files, reading: Reading | None = None) -> Dataset:
@@ -174,7 +170,12 @@ def reopen_data(record: Mapping[str, Any]) -> Dataset:
 def _whole(path: str | Path) -> Dataset:
     """Return a dataset none of whose files is missing, however little of it will be read."""
     dataset = Dataset(path)
-    missing = missing_shards(dataset.path, dataset.layout.chunkings)
+    shards = [
+        f"{name}/{chunking.key(shard)}"
+        for name, chunking in dataset.layout.chunkings.items()
+        for shard in range(chunking.shards)
+    ]
+    missing = absent(dataset.path, shards)
     if missing:
         raise lost(dataset.path, missing[0], len(missing) - 1)
     return dataset

@@ -6,7 +6,7 @@ import os
 from enum import Enum
 from pathlib import Path
 
-from twoscale.data.description import DESCRIPTION, is_remainder, may_be_dataset
+from twoscale.data.description import DESCRIPTION, may_be_dataset
 from twoscale.data.places import URL, place_of
 from twoscale.errors import TwoscaleError
 from twoscale.files import SUMS, open_file, read_json
@@ -78,12 +78,10 @@ def runs_in(folder: Path) -> list[Path]:
 
 def _kind_of_folder(path: Path) -> ContentKind:
     names = {entry.name for entry in path.iterdir()}
-    if DESCRIPTION in names:
-        return ContentKind.DATASET if may_be_dataset(path) else ContentKind.ZARR
-    if names & {".zgroup", ".zarray"}:
-        return ContentKind.ZARR
-    if is_remainder(path):
+    if may_be_dataset(path):
         return ContentKind.DATASET
+    if names & {DESCRIPTION, ".zgroup", ".zarray"}:
+        return ContentKind.ZARR
     if SUMS in names or {MANIFEST, _CONFIG} <= names:
         return ContentKind.RUN
     if MANIFEST in names:

@@ -58,7 +58,7 @@ def remote_target(url: URL, *, overwrite: bool, resumable: bool) -> Iterator[Rem
 class RemoteTarget:
     """Writes a dataset as objects; one shard of each array is held in memory.
 
-    See `Target` for the methods `begin`, `append` and `finish`.
+    See `LocalTarget` for the methods `begin`, `append` and `finish`.
     """
 
     def __init__(self, url: URL, *, overwrite: bool, resumable: bool) -> None:

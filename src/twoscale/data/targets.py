@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from twoscale.data.chunking import Chunking
 from twoscale.data.description import is_replaceable
@@ -39,29 +39,6 @@ WrittenRow = dict[str, list[tuple[str, int]]]
 Chunkings = Mapping[str, Chunking]
 
 
-class Target(Protocol):
-    """Where a dataset is written."""
-
-    place: Any
-
-    def begin(
-        self, attributes: dict[str, Any], chunkings: Chunkings, request: dict[str, Any]
-    ) -> dict[int, WrittenRow]:
-        """Prepare the arrays; return the rows that an interrupted writer of the same has left."""
-        ...
-
-    def append(self, row: int, contents: dict[str, list[bytes]], line: str) -> None:
-        """Append bytes of a row to the shard of each array, and the line to the log.
-
-        The row is the first of its shard, or that after the last one.
-        """
-        ...
-
-    def finish(self, attributes: dict[str, Any]) -> None:
-        """Let the dataset appear with these attributes."""
-        ...
-
-
 @contextmanager
 def local_target(path: Path, *, overwrite: bool, resumable: bool) -> Iterator[LocalTarget]:
     """Give the target for a dataset in a local folder; nothing is left of a block that fails.
@@ -73,10 +50,7 @@ def local_target(path: Path, *, overwrite: bool, resumable: bool) -> Iterator[Lo
 
 
 class LocalTarget:
-    """Writes a dataset into the content of an output, appending each row of chunks to its shards.
-
-    See `Target` for the methods.
-    """
+    """Writes a dataset into the content of an output, appending rows of chunks to shards."""
 
     def __init__(self, output: Output, *, resumable: bool) -> None:
         self.place = output.place
@@ -88,6 +62,7 @@ class LocalTarget:
     def begin(
         self, attributes: dict[str, Any], chunkings: Chunkings, request: dict[str, Any]
     ) -> dict[int, WrittenRow]:
+        """Prepare the arrays; return the rows that an interrupted writer of the same has left."""
         self._chunkings = chunkings
         written: dict[int, WrittenRow] = {}
         with reporting_os_errors(self.place):
@@ -108,6 +83,10 @@ class LocalTarget:
         return written
 
     def append(self, row: int, contents: dict[str, list[bytes]], line: str) -> None:
+        """Append bytes of a row to the shard of each array, and the line to the log.
+
+        The row is the first of its shard, or that after the last one.
+        """
         for name, content in contents.items():
             file = self._file(name, row)
             first = row == self._chunkings[name].shard_rows(row)[0]
@@ -120,6 +99,7 @@ class LocalTarget:
                 log.write(line)
 
     def finish(self, attributes: dict[str, Any]) -> None:
+        """Let the dataset appear with these attributes."""
         write_json(self._output.content / "zarr.json", group(attributes))
         self._output.commit()
 

@@ -14,14 +14,14 @@ import torch
 from twoscale.data.chunking import DTYPE
 from twoscale.data.description import FORMAT, FORMAT_VERSION, description_digest, layout_of
 from twoscale.data.places import URL, Place, place_of
-from twoscale.data.remote_target import remote_target
+from twoscale.data.remote_target import RemoteTarget, remote_target
 from twoscale.data.shards import checksum, pack, write_index
 from twoscale.data.store import Dataset
 from twoscale.data.targets import (
     Chunkings,
+    LocalTarget,
     Packed,
     PackedRow,
-    Target,
     local_target,
     log_line,
     shard_lengths,
@@ -89,7 +89,9 @@ class ChunkPacker:
 class DatasetWriter:
     """Writes a dataset to a target, in ascending order of samples."""
 
-    def __init__(self, target: Target, description: dict[str, Any], *, device: str) -> None:
+    def __init__(
+        self, target: LocalTarget | RemoteTarget, description: dict[str, Any], *, device: str
+    ) -> None:
         self.target = target
         layout = layout_of(description)
         layout.refuse_large()

@@ -52,8 +52,8 @@ def test_any_damage_is_told_without_a_traceback(name, data):
     def read(file):
         with open_archive([file]) as archive, reading(file):
             archive.names()
-            found = [archive.array(key) for key in ("a", "u")]
-            return [np.array(array[0:2]) for array in found if array is not None]
+            found = [archive.find(key) for key in ("a", "u")]
+            return [np.array(one.array[0:2]) for one in found if one is not None]
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / name

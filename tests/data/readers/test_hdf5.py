@@ -132,7 +132,7 @@ def test_names_of_many_arrays_and_of_circles(tmp_path):
             group[f"{name:03}"] = 0
     with hdf5.open_hdf5(tmp_path / "f.h5") as archive:
         assert archive.names() == [f"g/{name:03}" for name in range(100)]
-        assert archive.array("g/self/top/g/000").shape == ()
+        assert archive.find("g/self/top/g/000").array.shape == ()
     sentence = refused(tmp_path / "f.h5", "it holds g/000")
     assert sentence.endswith("g/019 and 80 more")
 

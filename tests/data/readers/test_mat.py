@@ -58,10 +58,10 @@ def test_variables_are_those_scipy_reads(tmp_path, values, compressed):
     savemat(tmp_path / "f.mat", content, do_compression=compressed)
     with open_mat(tmp_path / "f.mat") as archive:
         assert archive.names() == list(content)
-        assert np.array_equal(archive.array("b"), VALUES)
+        assert np.array_equal(archive.find("b").array, VALUES)
         if isinstance(values, np.ndarray) and values.size:
-            assert np.array_equal(archive.array("a"), values)
-            assert archive.array("a").shape == values.shape
+            assert np.array_equal(archive.find("a").array, values)
+            assert archive.find("a").array.shape == values.shape
 
 
 def test_big_endian_files(tmp_path):
@@ -75,7 +75,7 @@ def test_big_endian_files(tmp_path):
     (tmp_path / "f.mat").write_bytes(swapped + values.view("<f8").astype(">f8").tobytes())
     assert np.array_equal(loadmat(tmp_path / "f.mat")["a"], np.arange(24.0).reshape(2, 3, 4))
     with open_mat(tmp_path / "f.mat") as archive:
-        assert np.array_equal(archive.array("a"), np.arange(24.0).reshape(2, 3, 4))
+        assert np.array_equal(archive.find("a").array, np.arange(24.0).reshape(2, 3, 4))
 
 
 def test_a_changed_value_of_a_packed_variable_is_noticed(tmp_path):

@@ -37,10 +37,10 @@ def test_arrays_are_read_in_parts_in_any_order_of_axes(tmp_path, save, order):
     with open_npz(tmp_path / "f.npz") as archive:
         assert archive.names() == ["a", "u"]
         for name, values in (("a", VALUES), ("u", VALUES[:, :, ::-1])):
-            array = archive.array(name)
+            array = archive.find(name).array
             parts = [array[slice(0, 2)], array[slice(2, 5)], array[slice(5, 6)]]
             assert np.array_equal(np.concatenate(parts), values)
-        assert archive.array("b") is None
+        assert archive.find("b") is None
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_small_file_of_much_data_takes_little_memory(tmp_path):
     tracemalloc.start()
     try:
         with open_npz(tmp_path / "f.npz") as archive:
-            array = archive.array("a")
+            array = archive.find("a").array
             assert all(not array[slice(k, k + 4)].any() for k in range(0, 64, 4))
         peak = tracemalloc.get_traced_memory()[1]
     finally:

@@ -43,7 +43,7 @@ def finite_values(statistics: DatasetStatistics) -> Iterator[Finding]:
             seen = f"{channel.label}: NaN or infinite values in {some(channel.bad, 'sample')}"
             advice = "leave these samples out, or compute them again"
             yield Finding("error", "values", seen, advice)
-        else:
+        elif channel.count:
             low, high = channel.low, channel.high
             seen = f"{channel.label}: all values finite, from {low:.4g} to {high:.4g}"
             yield Finding("ok", "values", seen)

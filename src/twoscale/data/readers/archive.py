@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -86,7 +86,7 @@ class Pieces:
     """
 
     name: str
-    openers: Sequence[Callable[[], AbstractContextManager[Any]]]
+    openers: Sequence[Callable[[], AbstractContextManager[FoundArray | None]]]
     labels: Sequence[str]
     shapes: Sequence[tuple[int, ...]]
     dtype: np.dtype
@@ -144,11 +144,17 @@ class Pieces:
         return ArrayView(shape, self.dtype, read)
 
     def _part(self, piece: int, index: Index) -> np.ndarray:
-        with self.openers[piece]() as array:
+        with self.openers[piece]() as found:
+            assert found is not None  # it was there when the shapes were read
+            array: Any = found.array
             return np.array(array[index])
 
 
-Found = StoredArray | Pieces
+class FoundArray(NamedTuple):
+    """An array of a file, or pieces of one, and the names that the file gives to its axes."""
+
+    array: StoredArray | Pieces
+    axes: Axes | None = None
 
 
 class Archive(ABC):
@@ -162,24 +168,20 @@ class Archive(ABC):
         """Return the names of the arrays, or of the first ones of very many."""
 
     @abstractmethod
-    def array(self, name: str) -> Found | None:
+    def find(self, name: str) -> FoundArray | None:
         """Return one of the arrays; None if there is none of this name."""
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         """Return the shape of an array without reading it; None if there is none."""
-        array = self.array(name)
-        return None if array is None else tuple(array.shape)
-
-    def axes(self, name: str) -> Axes | None:
-        """Return the names that the file gives to an array's axes, if it does."""
-        return None
+        found = self.find(name)
+        return None if found is None else tuple(found.array.shape)
 
     def periodic(self) -> tuple[bool, bool] | None:
         """Return which axes of the fields wrap, if the file says so."""
         return None
 
-    def pair(self) -> list[tuple[Found, Axes | None]] | None:
-        """Return an input and an output with their axes, if the order of files says which is it."""
+    def pair(self) -> list[FoundArray] | None:
+        """Return an input and an output, if the order of files says which is it."""
         return None
 
 
@@ -208,14 +210,13 @@ class ArrayArchive(Archive):
     def names(self) -> list[str]:
         return self._names
 
-    def array(self, name: str) -> Found | None:
-        return self._opened(name, self._arrays[name]) if name in self._arrays else None
+    def find(self, name: str) -> FoundArray | None:
+        if name not in self._arrays:
+            return None
+        return FoundArray(self._opened(name, self._arrays[name]), self._axes.get(name))
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         return tuple(self._arrays[name].shape) if name in self._arrays else None
-
-    def axes(self, name: str) -> Axes | None:
-        return self._axes.get(name)
 
 
 def reading(file: Path) -> AbstractContextManager[None]:

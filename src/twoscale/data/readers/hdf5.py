@@ -14,8 +14,7 @@ import numpy as np
 
 from twoscale.data.readers.archive import (
     Archive,
-    Axes,
-    Found,
+    FoundArray,
     Pieces,
     natural,
     reading,
@@ -57,7 +56,6 @@ class Hdf5Archive(Archive):
         self.file = file
         self.handle = handle
         self.size = size
-        self._located: dict[str, list[str]] = {}
 
     def names(self) -> list[str]:
         """Return the paths of arrays; of one group per sample, those inside of the first."""
@@ -92,23 +90,22 @@ class Hdf5Archive(Archive):
             elif isinstance(item, h5py.Group):
                 self._collect(item, f"{prefix}{name}/", names, seen, strict=strict)
 
-    def array(self, name: str) -> Found | None:
-        paths = self._paths(name)
+    def find(self, name: str) -> FoundArray | None:
+        paths = self._locate(name)
         if not paths:
             return None
         arrays = [self._dataset(path) for path in paths]
+        axes = None
+        if self.file.suffix != ".mat":
+            axes = known_axes(self.handle, paths[0], self._find(paths[0]))
         if len(arrays) == 1:
-            return known_array(self.handle, paths[0], arrays[0])
-        openers = [partial(nullcontext, one) for one in arrays]  # of a file that stays open
+            return FoundArray(known_array(self.handle, paths[0], arrays[0]), axes)
+        # Of a file that stays open.
+        openers = [partial(nullcontext, FoundArray(one)) for one in arrays]
         shapes = [tuple(one.shape) for one in arrays]
         dtype = np.result_type(*(one.dtype for one in arrays))
-        return Pieces(name, openers, [f"'{path}'" for path in paths], shapes, dtype)
-
-    def axes(self, name: str) -> Axes | None:
-        paths = self._paths(name)
-        if not paths or self.file.suffix == ".mat":
-            return None
-        return known_axes(self.handle, paths[0], self._find(paths[0]))
+        labels = [f"'{path}'" for path in paths]
+        return FoundArray(Pieces(name, openers, labels, shapes, dtype), axes)
 
     def periodic(self) -> tuple[bool, bool] | None:
         return periodic_axes(self.handle)
@@ -116,11 +113,6 @@ class Hdf5Archive(Archive):
     def refuse_links(self) -> None:
         """Raise if any group holds a link to another file: other libraries would follow it."""
         self._collect(self.handle, "", [], set(), strict=True)
-
-    def _paths(self, name: str) -> list[str]:
-        if name not in self._located:
-            self._located[name] = self._locate(name)
-        return self._located[name]
 
     def _locate(self, name: str) -> list[str]:
         """Return where an array is: at its own path, in the one group that has it, or in many.

@@ -107,7 +107,7 @@ def _named_archive(groups: dict[str, Any], checked: Archive | None) -> ArrayArch
 
     def opened(name: str, variable: Any) -> ArrayView:
         if checked is not None:
-            checked.array(name)
+            checked.find(name)
         return ArrayView(
             variable.shape, variable.dtype, lambda index: np.asarray(variable[index].values)
         )

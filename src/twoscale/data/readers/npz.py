@@ -13,8 +13,8 @@ import numpy as np
 
 from twoscale.data.readers.archive import (
     Archive,
+    FoundArray,
     Index,
-    StoredArray,
     read_exactly,
     read_values,
     reading,
@@ -65,7 +65,7 @@ class NpzArchive(Archive):
         stream = self.archive.open(member)
         return member, stream, read_npy_header(stream)
 
-    def array(self, name: str) -> StoredArray | None:
+    def find(self, name: str) -> FoundArray | None:
         opened = self._open(name)
         if opened is None:
             return None
@@ -74,18 +74,19 @@ class NpzArchive(Archive):
             claim = f"'{name}' claims the shape {header.shape} of {header.dtype}"
             raise TwoscaleError(f"{self.file} is damaged: {claim}, it has {member.file_size} bytes")
         if not header.fortran:
-            return StreamedArray(stream, header)
+            return FoundArray(StreamedArray(stream, header))
         # In Fortran's order samples are spread over all of the bytes.
         advice = "save it in C order (numpy.ascontiguousarray), which is read in parts"
         require_memory(f"'{name}' of {self.file} in Fortran's order", header.nbytes, advice)
         values = read_values(stream, header.nbytes).view(header.dtype)
         _verify(stream)
-        return values.reshape(header.shape, order="F")
+        return FoundArray(values.reshape(header.shape, order="F"))
 
     def values(self, name: str) -> np.ndarray:
         """Return all of an array that is there."""
-        array = self.array(name)
-        assert array is not None
+        found = self.find(name)
+        assert found is not None
+        array = found.array
         return array.whole() if isinstance(array, StreamedArray) else np.asarray(array)
 
 

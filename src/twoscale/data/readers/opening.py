@@ -9,7 +9,6 @@ from functools import partial
 from glob import glob, has_magic
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -17,8 +16,7 @@ from twoscale.data.description import DESCRIPTION, is_dataset, is_remainder, los
 from twoscale.data.readers.archive import (
     Archive,
     ArrayArchive,
-    Axes,
-    Found,
+    FoundArray,
     Pieces,
     listed,
     natural,
@@ -127,7 +125,8 @@ def _open_folder(folder: Path) -> AbstractContextManager[Archive]:
     paths = _contents(folder)
     if all(path.is_file() and _kind(path) == "image" for path in paths):
         with _open_one(paths[0]) as first:
-            many_pages = "sample" in (first.axes(first.names()[0]) or ())
+            image = first.find(first.names()[0])
+            many_pages = image is not None and "sample" in (image.axes or ())
         return open_archive(paths, in_order=False) if many_pages else _open_single(folder)
     return open_archive(paths, in_order=False)
 
@@ -188,29 +187,23 @@ class NamedFiles(Archive):
     def names(self) -> list[str]:
         return [path.stem for path in self.paths]
 
-    def array(self, name: str) -> Found | None:
-        archive = self._named(name)
-        return None if archive is None else archive.array(archive.names()[0])
-
-    def axes(self, name: str) -> Axes | None:
-        archive = self._named(name)
-        return None if archive is None else archive.axes(archive.names()[0])
-
-    def pair(self) -> list[tuple[Found, Axes | None]] | None:
+    def pair(self) -> list[FoundArray] | None:
         if not self.in_order or len(self.paths) != 2:
             return None
-        named = ((archive, archive.names()[0]) for archive in self.opened)
-        arrays = [(archive.array(name), archive.axes(name)) for archive, name in named]
-        return [(array, axes) for array, axes in arrays if array is not None]
+        arrays = (archive.find(archive.names()[0]) for archive in self.opened)
+        return [found for found in arrays if found is not None]
 
-    def _named(self, name: str) -> Archive | None:
+    def find(self, name: str) -> FoundArray | None:
         names = self.names()
         if len(set(names)) < len(names):
             paths = listed(map(str, self.paths))
             raise TwoscaleError(
                 f"arrays are named by their files, which need different names, got {paths}"
             )
-        return self.opened[names.index(name)] if name in names else None
+        if name not in names:
+            return None
+        archive = self.opened[names.index(name)]
+        return archive.find(archive.names()[0])
 
 
 class FilesArchive(Archive):
@@ -230,43 +223,42 @@ class FilesArchive(Archive):
         with _open_one(self.files[0]) as archive:
             return archive.names()
 
-    def array(self, name: str) -> Found | None:
-        openers: Any = [partial(self._piece, file, name) for file in self.files]
+    def find(self, name: str) -> FoundArray | None:
+        openers = [partial(self._piece, file, name) for file in self.files]
         shapes: list[tuple[int, ...]] = []
-        dtypes = []
+        dtypes, axes = [], None
         for file, opener in zip(self.files, openers, strict=True):
-            with opener() as array:
-                if array is None and not shapes:
+            with opener() as found:
+                if found is None and not shapes:
                     return None
-                if array is None:
+                if found is None:
                     other = f"which {self.files[0]} has: all files must hold the same arrays"
                     raise TwoscaleError(f"{file} has no array '{name}', {other}")
+                array = found.array
                 if isinstance(array, Pieces):
                     text = f"'{name}' is in several groups of {file}: import the files one by one"
                     raise TwoscaleError(text)
+                axes = axes if shapes else found.axes
                 shapes.append(tuple(array.shape))
                 dtypes.append(array.dtype)
         odd = [dtype for dtype in dtypes if dtype.kind not in "fiub"]
         dtype = odd[0] if odd else np.result_type(*dtypes)
-        return Pieces(name, openers, [str(file) for file in self.files], shapes, dtype)
+        labels = [str(file) for file in self.files]
+        return FoundArray(Pieces(name, openers, labels, shapes, dtype), axes)
 
     @contextmanager
-    def _piece(self, file: Path, name: str) -> Iterator[Found | None]:
+    def _piece(self, file: Path, name: str) -> Iterator[FoundArray | None]:
         with _open_one(file) as archive, reading(file):
             if self.name is not None:
                 if not archive.single:
                     advice = "give one folder of such files, with 'inputs' and 'outputs'"
                     raise TwoscaleError(f"{file} holds several arrays: {advice}")
                 name = archive.names()[0]
-            yield archive.array(name)
+            yield archive.find(name)
 
     def shape(self, name: str) -> tuple[int, ...] | None:
-        with self._piece(self.files[0], name) as array:
-            return None if array is None else tuple(array.shape)
-
-    def axes(self, name: str) -> Axes | None:
-        with _open_one(self.files[0]) as archive:
-            return archive.axes(name if self.name is None else archive.names()[0])
+        with self._piece(self.files[0], name) as found:
+            return None if found is None else tuple(found.array.shape)
 
     def periodic(self) -> tuple[bool, bool] | None:
         with _open_one(self.files[0]) as archive:
