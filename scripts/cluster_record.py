@@ -232,11 +232,11 @@ def pca_of(gigabytes: float, workers: DaskWorkers) -> dict[str, Any]:
     """Return the time of a PCA of generated fields, and the peak memory of each worker."""
     samples = round(gigabytes * 1e9 / (4 * SIDE**2))
     fields = RandomWaves(samples, workers)
-    limits = workers.client.run(limit_memory)
+    limits = workers.connection.client.run(limit_memory)
     start = now()
     fitted = PatchPCA(0.99, patches=PATCHES, solver="covariance").fit(fields)
     seconds = now() - start
-    peaks = workers.client.run(peak_memory)
+    peaks = workers.connection.client.run(peak_memory)
     row = {
         "gigabytes": gigabytes,
         "samples": samples,

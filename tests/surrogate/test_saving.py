@@ -221,6 +221,17 @@ def test_weights_of_another_method_are_told(copy, saved):
         Surrogate.load(copy, device="cpu")
 
 
+def test_parameters_that_were_channels_are_refused(arrays, tmp_path):
+    x, u = arrays[:2]
+    surrogate = make("global", predictor="affine").fit(x, u, parameters=u[:, 3, :2])
+    state = surrogate.operator_.state_dict()
+    old = {name: value for name, value in state.items() if "scalars." not in name}
+    surrogate.operator_.state_dict = lambda: old
+    surrogate.save(tmp_path / "s")
+    with pytest.raises(TwoscaleError, match="parameters as channels: fit it again"):
+        Surrogate.load(tmp_path / "s", device="cpu")
+
+
 def test_a_problem_of_ones_own_is_given_again_at_loading(fitted, tmp_path):
     class Heat(Poisson):
         name = "heat"

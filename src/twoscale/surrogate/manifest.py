@@ -38,6 +38,7 @@ _PLAIN = (
     "finetuning",
 )
 """What the manifest holds of the fitted state as it is."""
+_SCALARS = "scalars.mean"  # ends the name of a tensor wherever there are parameters
 _NODE_BYTES = 64  # of memory for each value of a field, at least: some copies of it
 
 
@@ -105,6 +106,10 @@ def _restored(
     problem: Problem | None,
 ) -> tuple[Resolved, FittedState]:
     inputs, outputs = (Space.from_dict(one) for one in manifest["spaces"])
+    if inputs.parameters and not any(name.endswith(_SCALARS) for name in tensors):
+        raise TwoscaleError(
+            "it was saved by an earlier version, which kept parameters as channels: fit it again"
+        )
     ranks = _ranks(manifest["ranks"], inputs, outputs)
     _check_sizes(manifest["parts"], (inputs, outputs), tensors)
     parts = SurrogateSpec.from_description(manifest["parts"])
