@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.export.files import BATCHES, LARGEST_DIFFERENCE, fitted, make_data
+from tests.files.folders import names
 from twoscale import Poisson, Surrogate, TwoscaleError
 from twoscale.export import exporting, onnx_file, torch_file
 from twoscale.export.exporting import sample_inputs
@@ -21,10 +22,6 @@ def onnx_model(surrogate, tmp_path_factory):
     pytest.importorskip("onnx")
     path = tmp_path_factory.mktemp("onnx") / "model.onnx"
     return path, surrogate.export(path)
-
-
-def names_in(folder):
-    return sorted(one.name for one in folder.iterdir())
 
 
 # Metadata
@@ -138,10 +135,10 @@ def test_a_surrogate_on_a_gpu_is_exported_from_a_copy(tmp_path):
 
 def refused(surrogate, folder, words, suffix="model.pt2", **options):
     """Check that an export is refused, and that nothing is written."""
-    before = names_in(folder)
+    before = names(folder)
     with pytest.raises(TwoscaleError, match=words):
         surrogate.export(folder / suffix, **options)
-    assert names_in(folder) == before
+    assert names(folder) == before
 
 
 @pytest.mark.parametrize("name", ["model", "model.pt", "model.onx"])
@@ -201,4 +198,4 @@ def test_without_onnxruntime_the_result_says_so(surrogate, tmp_path, monkeypatch
     exported = surrogate.export(tmp_path / "model.onnx")
     assert (exported.checked_with, exported.difference) == (None, None)
     assert "not checked, because onnxruntime is not installed" in exported.check_text
-    assert names_in(tmp_path) == ["model.onnx"]
+    assert names(tmp_path) == ["model.onnx"]

@@ -70,9 +70,7 @@ def test_a_constant_coefficient_is_poissons_equation(value):
 def test_a_solve_that_does_not_converge_is_refused(coefficient, monkeypatch):
     few_steps = partial(diffusion.conjugate_gradients, max_steps=3)
     monkeypatch.setattr(diffusion, "conjugate_gradients", few_steps)
-    with pytest.raises(
-        TwoscaleError, match=r"stopped at relative residual \d.* contrast is too high"
-    ):
+    with pytest.raises(TwoscaleError, match=r"relative residual \d.* contrast"):
         Darcy().solve(coefficient)
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.problems.contract import ProblemContract, ResidualContract
-from twoscale import Poisson, TwoscaleError
+from twoscale import TwoscaleError
 from twoscale.math.transforms import sine_transform
 from twoscale.problems import CNOPoisson, CNOWave, make_problem
 
@@ -71,17 +71,6 @@ class TestCNOWave(SineContract):
 
     def test_it_has_no_residual(self):
         assert not self.problem.has_residual(self.small_grid())
-
-
-def test_the_five_point_laplacian_comes_near_with_second_order():
-    coefficients = torch.rand(1, 3, 3, dtype=torch.float64)
-
-    def error(size):
-        problem = CNOPoisson(waves=3)
-        forcing = problem.series(coefficients, problem.grid(size, size))
-        return float((Poisson().solve(-forcing) - problem.solve(forcing)).abs().max())
-
-    assert error(33) / error(65) == pytest.approx(4, rel=0.05)
 
 
 def test_waves_are_those_of_steps_in_time():

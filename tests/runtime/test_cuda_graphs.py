@@ -72,22 +72,13 @@ def test_on_a_cpu_it_is_the_operator_and_nothing_is_kept():
     assert operator not in cuda_graphs._RECORDINGS
 
 
-def test_the_second_batch_of_a_shape_is_recorded(recordings):
-    operator = nn.Linear(3, 3)
-    assert recordings.find(operator, batch(1)) is None
-    assert recordings.find(operator, batch(2)) is None
-    found = recordings.find(operator, batch(1))
-    assert isinstance(found, Fake)
-    assert recordings.find(operator, batch(1)) is found
-    assert Fake.made == [(1, 8, 8)]
-
-
-def test_the_shapes_used_last_are_kept(recordings):
+def test_the_second_batch_of_a_shape_is_recorded_and_the_shapes_used_last_are_kept(recordings):
     operator = nn.Linear(3, 3)
     for size in (1, 2, 3, 4):
-        recordings.find(operator, batch(size))
-        recordings.find(operator, batch(size))
+        assert recordings.find(operator, batch(size)) is None
+        assert isinstance(recordings.find(operator, batch(size)), Fake)
     first = recordings.find(operator, batch(1))
+    assert Fake.made == [(size, 8, 8) for size in (1, 2, 3, 4)]
     recordings.find(operator, batch(5))  # takes the place of 2
     assert recordings.find(operator, batch(1)) is first
     assert recordings.find(operator, batch(2)) is None
