@@ -9,8 +9,9 @@ from typing import Any
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
+from twoscale.search.fitting import FieldFitter
 from twoscale.search.space import Candidate, SearchSpace
-from twoscale.search.trials import Fitter, Outcome
+from twoscale.search.trials import Outcome
 
 Judge = Callable[[Candidate], Outcome]
 
@@ -23,7 +24,7 @@ def space_of(
     return SearchSpace(space, space, samples, *arguments, **options)
 
 
-class FakeFitter(Fitter):
+class FakeFitter(FieldFitter):
     """Fits nothing: `judge` says what comes out, `cost` how many seconds that takes.
 
     A training takes `epoch` seconds for each of its epochs besides, and ends by its deadline.

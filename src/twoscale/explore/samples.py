@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from twoscale.domain.space import Space
 from twoscale.explore.tensors import ArrayPacker
-from twoscale.fields.source import Batch, first_fields
+from twoscale.fields.source import Batch, gather
 from twoscale.run import Run
 from twoscale.run.pairs import loaded_pairs
 
@@ -65,7 +65,7 @@ def describe_inputs(run: Run, pack: ArrayPacker) -> dict[str, Any]:
     """Return what inputs are made of: channels with their kinds, parameters, random modes."""
     space = run.surrogate.input_space_
     numbers = run.split.as_dict()["training"][:_LOOKED_AT] or run.test_samples[:_LOOKED_AT]
-    fields = first_fields(run.dataset.load_fields("input", [numbers])[0], len(numbers)).double()
+    fields = gather(run.dataset.load_fields("input", [numbers])[0]).double()
     names, count = space.labels, space.channels
     (scalars,) = run.dataset.parameters([numbers])
     return {

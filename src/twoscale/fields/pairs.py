@@ -10,7 +10,7 @@ from torch import Tensor
 
 from twoscale.domain.space import Space
 from twoscale.fields.samples import Source
-from twoscale.fields.source import ArraySource, Batch, first_fields
+from twoscale.fields.source import Batch
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,12 @@ class Pairs:
         return Pairs(*(side.to(device, resident=resident) for side in sides))
 
     def first(self, count: int) -> Pairs:
-        """Return the first of the pairs, in memory; no others are read."""
-        sides = (self.inputs, self.outputs)
-        return Pairs(*(side.cut(ArraySource(first_fields(side.fields, count))) for side in sides))
-
-    def cut(self, count: int) -> Pairs:
-        """Return the first of the pairs, which are read on each pass."""
+        """Return the first of the pairs, which are read on each pass; no others are read."""
         return Pairs(self.inputs.first(count), self.outputs.first(count))
+
+    def loaded(self) -> Pairs:
+        """Return the same in memory."""
+        return Pairs(self.inputs.loaded(), self.outputs.loaded())
 
     def tensors(self) -> tuple[Batch, Tensor]:
         """Return all inputs, and all outputs as one tensor."""

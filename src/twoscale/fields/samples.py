@@ -24,6 +24,7 @@ from twoscale.fields.source import (
     SentSource,
     Shape,
     gather,
+    in_memory,
     is_source,
     single_precision,
 )
@@ -71,14 +72,16 @@ class Source:
 
     def first(self, samples: int) -> Source:
         """Return the first samples; no others are read."""
-        return self.cut(FirstFields(self.fields, samples))
-
-    def cut(self, fields: FieldSource) -> Source:
-        """Return the first samples, whose fields are given."""
-        count = fields.shape[0]
-        rest = (None if one is None else one[:count] for one in (self.groups, self.parameters))
+        rest = (None if one is None else one[:samples] for one in (self.groups, self.parameters))
         groups, parameters = rest
-        return replace(self, fields=fields, groups=groups, parameters=parameters)
+        first = FirstFields(self.fields, samples)
+        return replace(self, fields=first, groups=groups, parameters=parameters)
+
+    def loaded(self) -> Source:
+        """Return the same in memory."""
+        if in_memory(self.fields):
+            return self
+        return replace(self, fields=ArraySource(gather(self.fields)))
 
     def batch(self) -> Batch:
         """Return all samples in memory."""

@@ -382,23 +382,6 @@ def gather(source: FieldSource) -> Tensor:
     return fields
 
 
-def loaded(source: FieldSource) -> FieldSource:
-    """Return the same fields in memory."""
-    return source if in_memory(source) else ArraySource(gather(source))
-
-
-def first_fields(source: FieldSource, count: int) -> Tensor:
-    """Return the first `count` fields of a source, or all if it has fewer; reads no others."""
-    found: list[Tensor] = []
-    missing = min(count, source.shape[0])
-    for chunk in source.chunks():
-        found.append(chunk[:missing])
-        missing -= len(found[-1])
-        if not missing:
-            break
-    return torch.cat(found) if found else torch.empty(0, *source.shape[1:])
-
-
 def random_rows(samples: int, count: int, seed: int = 0) -> Tensor:
     """Return some of the samples' numbers, ascending: `count` by the seed, or all if fewer.
 

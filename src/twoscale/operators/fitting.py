@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleWarning
 from twoscale.fields.samples import Source
-from twoscale.fields.source import first_fields
+from twoscale.fields.source import FirstFields, gather
 from twoscale.files import Checkpoints
 from twoscale.parts import describe
 from twoscale.representation import Representation
@@ -124,7 +124,7 @@ def fit_representation(
     if known is None and checkpoint and (saved := checkpoint.load()):
         known = FittedRepresentation(saved.tensors, saved.facts["stages"], saved.facts["peak"])
     if known is not None:
-        device = first_fields(source.fields, 1).device  # checkpoints are read into memory
+        device = gather(FirstFields(source.fields, 1)).device  # checkpoints are read into memory
         state = {name: tensor.to(device) for name, tensor in known.state.items()}
         representation.restore(state, source.space)
     else:

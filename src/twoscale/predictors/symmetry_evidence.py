@@ -10,7 +10,7 @@ from torch.nn.functional import adaptive_avg_pool2d
 
 from twoscale.domain.space import Space
 from twoscale.domain.symmetries import IDENTITY, Group, is_closed, symmetry_group
-from twoscale.fields.source import FieldSource, first_fields
+from twoscale.fields.source import FieldSource, FirstFields, gather
 from twoscale.predictors.affine import fit_affine
 from twoscale.runtime.texts import percent
 from twoscale.runtime.threads import one_thread
@@ -46,7 +46,7 @@ class SymmetryEvidence:
         self.spaces = spaces
         largest = max(space.channels * space.grid.nodes for space in spaces)
         count = min(_SAMPLES, max(_ENOUGH, _VALUES // largest))
-        both = [first_fields(source, count) for source in pairs]
+        both = [gather(FirstFields(source, count)) for source in pairs]
         finite = [one.flatten(1).isfinite().all(1) for one in both]
         sound = finite[0] & finite[1].to(finite[0].device)
         self.fields = [one[sound.to(one.device)] for one in both]

@@ -350,7 +350,7 @@ class _RunFits:
             self.loaded = (part, data)
             judging = self.tests.setdefault(self._measured(place), data.test)
             self.kept[part] = replace(
-                data, training=data.training.first(TRAINING_SAMPLES), test=judging
+                data, training=data.training.first(TRAINING_SAMPLES).loaded(), test=judging
             )
             if self.requests[place].calibrates:
                 warn_of_symmetries(self.surrogates[place].parts.symmetries, data.training)

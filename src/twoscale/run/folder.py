@@ -227,7 +227,7 @@ def write_run(
     surrogate, test = fitted.surrogate, fitted.data.test
     assert test is not None
     metrics = surrogate.evaluate(test.inputs, test.outputs) | {"measured_on": fitted.split.measured}
-    metrics |= _training_errors(surrogate, fitted.data.training.first(TRAINING_SAMPLES))
+    metrics |= _training_errors(surrogate, fitted.data.training.first(TRAINING_SAMPLES).loaded())
     if fitted.trusted:
         metrics |= break_even(surrogate, test, metrics, fitted.search)
     write_surrogate(surrogate, folder)

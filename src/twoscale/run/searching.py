@@ -125,7 +125,7 @@ def _seconds_afterwards(
     judging = data.test or data.validation
 
     def estimate(surrogate: Surrogate) -> float:
-        few = judging.first(_FEW)
+        few = judging.first(_FEW).loaded()
         start = now()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the first candidate may be no better than zeros

@@ -25,13 +25,18 @@ from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.stages import TRAINING
 from twoscale.runtime.timing import now
 from twoscale.search.space import Candidate, SearchSpace
-from twoscale.search.trials import Fitter, Outcome
+from twoscale.search.trials import Outcome, Trial
 from twoscale.surrogate import Surrogate
 from twoscale.surrogate.driver import run_fit
 from twoscale.training import Deadline
 
+Following = Callable[[], Trial | None]
+"""Gives the candidate to fit next; None if there is none until another one is ready."""
 
-class FieldFitter(Fitter):
+Attempt = tuple[Trial, Outcome | TwoscaleError]
+
+
+class FieldFitter:
     """Fits candidates on the same fields, equal representations once, and keeps the best."""
 
     def __init__(
@@ -69,6 +74,18 @@ class FieldFitter(Fitter):
             self._reserve = self._afterwards(self.best) if self._afterwards else 0.0
         return self._reserve or 0.0
 
+    def attempts(self, following: Following) -> Iterator[Attempt]:
+        """Fit the candidates that `following` gives; yield each with its outcome or its error.
+
+        Here one follows the other. Several may be fitted at a time. The end is when none is, and
+        None follows.
+        """
+        while (trial := following()) is not None:
+            try:
+                yield trial, self.fit(trial.candidate, trial.deadline)
+            except TwoscaleError as error:
+                yield trial, error
+
     def fit(self, candidate: Candidate, deadline: float | None = None) -> Outcome:
         """Fit a candidate and measure its errors; its training ends by the deadline."""
         surrogate, outcome = self.measured(candidate, deadline)
@@ -100,7 +117,7 @@ class FieldFitter(Fitter):
         measured = Outcome(
             error=errors["mean_relative_l2"],
             mre=errors["mre"],
-            training_error=_error(predict, self.training.cut(self.validation_samples)),
+            training_error=_error(predict, self.training.first(self.validation_samples)),
             oracle=self._oracle(latent.outputs),
             input_code=latent.input_code_size,
             output_code=latent.outputs.code_size,
@@ -120,7 +137,7 @@ class FieldFitter(Fitter):
 
     def half_error(self, candidate: Candidate, deadline: float | None = None) -> float:
         """Return the validation error of a candidate that learns from half of the samples."""
-        half = self.training.cut(self.space.samples // 2)
+        half = self.training.first(self.space.samples // 2)
         with _refused_if_too_large(candidate):
             surrogate = self._fitted(candidate, half, {}, progress=self.progress, deadline=deadline)
             return _error(surrogate.predict_batch, self.validation)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -12,16 +12,15 @@ from typing import Any
 
 from twoscale.errors import TwoscaleError, WorkersError
 from twoscale.fields.pairs import Pairs
-from twoscale.fields.source import loaded
 from twoscale.fields.workers import Tasks
 from twoscale.runtime.memory import available_memory
 from twoscale.runtime.scratch import Scratch
 from twoscale.runtime.tasks import caller
 from twoscale.runtime.timing import now
-from twoscale.search.fitting import FieldFitter
+from twoscale.search.fitting import Attempt, FieldFitter, Following
 from twoscale.search.journal import Files, from_files, to_files
 from twoscale.search.space import Candidate, SearchSpace
-from twoscale.search.trials import Attempt, Following, Outcome, Trial
+from twoscale.search.trials import Outcome, Trial
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class FitCandidates:
         """Return what fits candidates in this process."""
         space, training, validation, options, memory = self.arguments
         if sum(map(_bytes, (training, validation))) <= memory // 2:
-            training, validation = _loaded(training), _loaded(validation)
+            training, validation = training.loaded(), validation.loaded()
         return FieldFitter(space, training, validation, options, progress=self._go_on)
 
     def __call__(self, request: FitRequest) -> FitResult | TwoscaleError:
@@ -99,11 +98,6 @@ def _without_frames(error: TwoscaleError) -> TwoscaleError:
     return error.with_traceback(None)
 
 
-def _loaded(pair: Pairs) -> Pairs:
-    sides = (pair.inputs, pair.outputs)
-    return Pairs(*(replace(side, fields=loaded(side.fields)) for side in sides))
-
-
 def _bytes(pair: Pairs) -> int:
     return sum(4 * prod(side.fields.shape) for side in (pair.inputs, pair.outputs))
 
@@ -129,7 +123,7 @@ class FitterOnWorkers(FieldFitter):
         self.requested = self.finished = 0
 
     def attempts(self, following: Following) -> Iterator[Attempt]:
-        """Fit several candidates at a time; see `Fitter`."""
+        """Fit several candidates at a time; see `FieldFitter`."""
 
         def requests() -> FitRequest | None:
             trial = following()

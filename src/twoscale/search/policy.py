@@ -1,6 +1,6 @@
 """The search itself: which candidate comes next, how long it may take, and when it ends.
 
-Fitter and clock are arguments, so that the same outcomes at the same times always make the same
+The fitter and the clock are arguments, so that the same outcomes at the same times always make the same
 search.
 """
 
@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 from twoscale.errors import TwoscaleError, UnreadableDataError, WorkersError
 from twoscale.runtime.texts import duration_text
 from twoscale.search.advice import PERFECT
+from twoscale.search.fitting import FieldFitter
 from twoscale.search.journal import Journal, Resumed
 from twoscale.search.neighbours import longer_training, more_members, steps
 from twoscale.search.space import Candidate, SearchSpace
 from twoscale.search.timing import Pace, expected_seconds, training_pace
-from twoscale.search.trials import Fitter, Search, Trial
+from twoscale.search.trials import Search, Trial
 
 DEFAULT_BUDGET = 120.0  # seconds
 
@@ -42,7 +43,7 @@ Report = Callable[[Search, str], None]
 
 def search(
     space: SearchSpace,
-    fitter: Fitter,
+    fitter: FieldFitter,
     *,
     budget: float,
     clock: Callable[[], float],
@@ -110,7 +111,7 @@ class _Policy:
 
     found: Search
     space: SearchSpace
-    fitter: Fitter
+    fitter: FieldFitter
     clock: Callable[[], float]
     running: list[Trial] = field(default_factory=list)
 

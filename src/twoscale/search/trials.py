@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -79,46 +78,6 @@ class Trial:
             result = f"mean validation error {percent(self.error)}"
         label, seconds = self.candidate.label, duration_text(self.seconds)
         LOGGER.info("tried %s (%s) in %s: %s", label, self.reason, seconds, result)
-
-
-Following = Callable[[], Trial | None]
-"""Gives the candidate to fit next; None if there is none until another one is ready."""
-
-Attempt = tuple[Trial, Outcome | TwoscaleError]
-
-
-class Fitter(ABC):
-    """What fits candidates, and keeps the best one."""
-
-    validation_samples: int
-
-    @property
-    def reserve(self) -> float:
-        """Return the seconds that are needed after the search."""
-        return 0.0
-
-    @abstractmethod
-    def fit(self, candidate: Candidate, deadline: float | None = None) -> Outcome:
-        """Fit a candidate and measure it; a TwoscaleError means that it cannot be fitted.
-
-        Its training ends by the deadline, a time of the search's clock.
-        """
-
-    @abstractmethod
-    def half_error(self, candidate: Candidate, deadline: float | None = None) -> float:
-        """Return the validation error of a candidate that learns from half of the samples."""
-
-    def attempts(self, following: Following) -> Iterator[Attempt]:
-        """Fit the candidates that `following` gives; yield each with its outcome or its error.
-
-        Here one follows the other. Several may be fitted at a time. The end is when none is, and
-        None follows.
-        """
-        while (trial := following()) is not None:
-            try:
-                yield trial, self.fit(trial.candidate, trial.deadline)
-            except TwoscaleError as error:
-                yield trial, error
 
 
 @dataclass

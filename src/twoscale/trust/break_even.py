@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from twoscale.fields.pairs import Pairs
-from twoscale.fields.source import Batch, first_fields
+from twoscale.fields.source import Batch
 from twoscale.math.measures import over_channels, sample_errors
 from twoscale.problems import DiffusionProblem, Problem
 from twoscale.problems.diffusion import in_solver_parts, with_boundary
@@ -86,7 +86,7 @@ def compared_times(problem: Problem, predict: Callable[[Batch], Tensor], test: P
     nodes = test.outputs.space.grid.nodes
     judged = max(_LEAST, _JUDGED // nodes)
     inputs = test.inputs.first(max(judged, _TIMED // nodes)).batch()
-    truth = first_fields(test.outputs.fields, judged)
+    truth = test.outputs.first(judged).batch().fields
     predicted = predict(inputs[:judged])
     error = float(over_channels(sample_errors(predicted, truth)).nanmedian())
     fields = inputs.fields  # parameters are no part of an equation
