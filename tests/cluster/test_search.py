@@ -208,5 +208,6 @@ def test_the_journal_holds_all_that_run(tmp_path):
     running = [asked(Candidate(code=k)) for k in range(3)]
     journal.note([], running)
     assert len(json.loads((tmp_path / "search" / "search.json").read_text())["running"]) == 3
-    resumed = Journal(tmp_path / "search", lambda: None).resume(device="cpu")
+    resumed = Journal(tmp_path / "search", lambda: None)
+    resumed.resume(device="cpu")
     assert resumed.running == running

@@ -26,7 +26,7 @@ from twoscale.runtime.threads import worthwhile_threads
 from twoscale.runtime.timing import now, parse_duration
 from twoscale.search.advice import PERFECT, Findings, limits, shares_text
 from twoscale.search.fitting import FieldFitter
-from twoscale.search.journal import Journal, Resumed
+from twoscale.search.journal import Journal
 from twoscale.search.on_workers import FitterOnWorkers
 from twoscale.search.policy import DEFAULT_BUDGET, INTERRUPTED, NO_TIME, Report, search
 from twoscale.search.space import SearchSpace
@@ -172,8 +172,8 @@ def fit_auto(
     if workers is not None:
         asked |= {"tasks": workers, "memory": scratch.memory}
         fitter = FitterOnWorkers(space, training, held_out, options, **asked)
-    journal, resumed = _opened(journal_folder, fitter, device=device, problem=plain.problem)
-    before = resumed.elapsed if resumed else 0.0
+    journal = _opened(journal_folder, fitter, device=device, problem=plain.problem)
+    before = journal.elapsed if journal else 0.0
 
     def elapsed() -> float:
         return before + clock() - begun
@@ -187,7 +187,6 @@ def fit_auto(
             clock=elapsed,
             report=_reporter(reported, elapsed),
             journal=journal,
-            resumed=resumed,
         )
     assert fitter.best is not None
     if calibration is not False:
@@ -216,21 +215,19 @@ def refused_symmetries(declared: str, training: Pairs) -> str:
     return evidence and f"The data speak against symmetries={declared}: {evidence}."
 
 
-def _opened(
-    folder: Path | None, fitter: FieldFitter, **options: Any
-) -> tuple[Journal | None, Resumed | None]:
-    """Return the journal in a folder and the search that was left there, if any.
+def _opened(folder: Path | None, fitter: FieldFitter, **options: Any) -> Journal | None:
+    """Return the journal in a folder, with the search that was left there, if any.
 
     The fitter takes over its best surrogate. Options are those of `Surrogate.load`.
     """
     if folder is None:
-        return None, None
+        return None
     journal = Journal(folder, lambda: fitter.best)
     fitter.checkpoints = journal.training()
-    resumed = journal.resume(**options)
-    if resumed is not None and resumed.best is not None:
-        fitter.keep(resumed.best, min(trial.error for trial in resumed.trials))
-    return journal, resumed
+    best = journal.resume(**options)
+    if best is not None:
+        fitter.keep(best, min(trial.error for trial in journal.trials))
+    return journal
 
 
 def _ticking(

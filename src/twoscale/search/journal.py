@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,20 +26,15 @@ from twoscale.surrogate import Surrogate
 from twoscale.surrogate.manifest import write_surrogate
 
 
-@dataclass(frozen=True)
-class Resumed:
-    """A search that was stopped; `elapsed` is how many seconds of its budget it has used."""
-
-    trials: list[Trial]
-    running: list[Trial]
-    elapsed: float
-    best: Surrogate | None
-
-
 class Journal:
     """Keeps a search in a folder, so that another process can go on with it.
 
     The best surrogate is written whenever it has changed, then the trials, in one step each.
+
+    Attributes
+    ----------
+    trials, running, elapsed
+        Those of the search that `resume` has read, and how many seconds of its budget it has used.
     """
 
     def __init__(self, folder: Path, best: Callable[[], Surrogate | None]) -> None:
@@ -48,7 +43,9 @@ class Journal:
         self._written: Surrogate | None = None
         self._number = 0
         self._ticked = 0.0
-        self._resumed: list[Trial] = []
+        self.trials: list[Trial] = []
+        self.running: list[Trial] = []
+        self.elapsed = 0.0
 
     def training(self) -> Checkpoints:
         """Return the checkpoints of the candidate that is being fitted."""
@@ -73,7 +70,7 @@ class Journal:
         for path in self.folder.glob("best-*"):
             if path.name != self._folder(self._number).name:
                 remove(path)
-        if list(running) != self._resumed:
+        if list(running) != self.running:
             remove(self.folder / "candidate")
 
     def tick(self, elapsed: float) -> None:
@@ -92,25 +89,24 @@ class Journal:
     def _folder(self, number: int) -> Path:
         return self.folder / f"best-{number}"
 
-    def resume(self, **options: Any) -> Resumed | None:
-        """Return the search that was left here, or None; options are those of `Surrogate.load`."""
+    def resume(self, **options: Any) -> Surrogate | None:
+        """Read the search that was left here; return its best surrogate, if it has one.
+
+        Options are those of `Surrogate.load`.
+        """
         try:
             content = read_json(self.folder / "search.json")
             if content.pop("checksum", None) != content_digest(content):
                 return None
-            best = None
             if content["best"] is not None:
                 self._number = content["best"]
-                best = self._written = read_kept(self._folder(self._number), **options)
-            running = self._resumed = [_trial(entry) for entry in content["running"]]
-            return Resumed(
-                [_trial(entry) for entry in content["trials"]],
-                list(running),
-                max([self._elapsed(), *(one.began for one in running)]),
-                best,
-            )
+                self._written = read_kept(self._folder(self._number), **options)
+            both = [[_trial(entry) for entry in content[name]] for name in ("trials", "running")]
         except (TwoscaleError, KeyError, TypeError, ValueError):  # of another version, or damaged
             return None
+        self.trials, self.running = both
+        self.elapsed = max([self._elapsed(), *(one.began for one in self.running)])
+        return self._written
 
     def _elapsed(self) -> float:
         with suppress(TwoscaleError):

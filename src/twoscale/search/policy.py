@@ -1,7 +1,7 @@
 """The search itself: which candidate comes next, how long it may take, and when it ends.
 
-The fitter and the clock are arguments, so that the same outcomes at the same times always make the same
-search.
+The fitter and the clock are arguments, so that the same outcomes at the same times always make the
+same search.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from twoscale.errors import TwoscaleError, UnreadableDataError, WorkersError
 from twoscale.runtime.texts import duration_text
 from twoscale.search.advice import PERFECT
 from twoscale.search.fitting import FieldFitter
-from twoscale.search.journal import Journal, Resumed
+from twoscale.search.journal import Journal
 from twoscale.search.neighbours import longer_training, more_members, steps
 from twoscale.search.space import Candidate, SearchSpace
 from twoscale.search.timing import Pace, expected_seconds, training_pace
@@ -49,7 +49,6 @@ def search(
     clock: Callable[[], float],
     report: Report | None = None,
     journal: Journal | None = None,
-    resumed: Resumed | None = None,
 ) -> Search:
     """Return the search for the candidate of least validation error within `budget` seconds.
 
@@ -58,13 +57,14 @@ def search(
     always fitted; another only if it should be ready in time. Trainings are as long as the time
     allows, and end by a deadline. An interruption ends the search with the best one so far, if
     there is one. Data that cannot be read end it with an error. `clock` returns the seconds since
-    the budget began. A `journal` notes each candidate before it is fitted; a search that it
-    `resumed` goes on.
+    the budget began. A `journal` notes each candidate before it is fitted; the search that it has
+    read goes on.
     """
-    found = Search(budget, resumed.trials if resumed else [])
+    found = Search(budget, list(journal.trials) if journal else [])
     policy = _Policy(found, space, fitter, clock)
     try:
-        _explore(policy, resumed.running if resumed else [policy.first()], report, journal)
+        left = journal.running if journal else []
+        _explore(policy, left if left or found.trials else [policy.first()], report, journal)
         _compare_with_half(policy, report)
     except KeyboardInterrupt:
         if found.best is None:
