@@ -17,12 +17,15 @@ import sys
 import time
 from pathlib import Path
 
+from records import write_record
+
 CODE = """
 import json, sys, tempfile, time, warnings
 import torch
 from twoscale import Grid, Poisson, Surrogate
 
 warnings.simplefilter("ignore")
+device = sys.argv[1]
 torch.set_num_threads(1)
 problem = Poisson()
 x = problem.sample(Grid.square(64), range(900), seed=0)
@@ -43,7 +46,7 @@ def least(name, work, rounds):
 
 
 def fit(method, samples=800, **settings):
-    surrogate = Surrogate(method, device="cpu", seed=0, **settings)
+    surrogate = Surrogate(method, device=device, seed=0, **settings)
     return surrogate.fit(x[:samples], u[:samples], validation=held_out)
 
 
@@ -62,7 +65,7 @@ least("predict 16, encoder", lambda: encoder.predict(x[:16]), 8)
 least("evaluate 50, two-scale", lambda: affine.evaluate(x[850:], u[850:]), 4)
 with tempfile.TemporaryDirectory() as folder:
     affine.save(folder + "/saved")
-    least("load two-scale", lambda: Surrogate.load(folder + "/saved", device="cpu"), 4)
+    least("load two-scale", lambda: Surrogate.load(folder + "/saved", device=device), 4)
 kernels = {"predictor": "kernel", "symmetries": "square"}
 least("fit two-scale, kernel with images", lambda: fit("two-scale", 200, **kernels), 2)
 json.dump(times, sys.stdout)
@@ -75,7 +78,7 @@ STARTS = {
 }
 
 
-def run(source: Path) -> dict[str, float]:
+def run(source: Path, device: str) -> dict[str, float]:
     """Return the least time of each piece of work with a source tree, in seconds."""
     environment = {**os.environ, "PYTHONPATH": str(source.resolve()), "OMP_NUM_THREADS": "1"}
 
@@ -84,7 +87,7 @@ def run(source: Path) -> dict[str, float]:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         return done.stdout
 
-    times = json.loads(python("-c", CODE))
+    times = json.loads(python("-c", CODE, device))
     for name, arguments in STARTS.items():
         start = time.perf_counter()
         python(*arguments)
@@ -97,12 +100,13 @@ def main() -> None:
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     best: dict[str, dict[str, float]] = {"old": {}, "new": {}}
     for _ in range(options.rounds):
         for name, source in (("old", options.old), ("new", options.new)):
-            for work, seconds in run(source).items():
+            for work, seconds in run(source, options.device).items():
                 best[name][work] = min(seconds, best[name].get(work, seconds))
     rows = {
         work: {"old": old, "new": best["new"][work], "ratio": best["new"][work] / old}
@@ -111,7 +115,7 @@ def main() -> None:
     for work, row in rows.items():
         print(f"{work:28s} {row['old']:.4f} {row['new']:.4f} {row['ratio']:.3f}")
     if options.out:
-        options.out.write_text(json.dumps({"seconds": rows}, indent=2) + "\n")
+        write_record(options.out, {"seconds": rows}, device=options.device)
 
 
 if __name__ == "__main__":

@@ -229,7 +229,9 @@ def main() -> None:
             print(name, row)
     print(f"{record['agree']} of {record['fits']} agree within {_AGREE} of the error")
     if options.out:
-        options.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+        from records import write_record  # the fits run without this tree
+
+        write_record(options.out, record)
 
 
 if __name__ == "__main__":
