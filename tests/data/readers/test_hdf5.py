@@ -1,4 +1,5 @@
 import os
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -19,10 +20,9 @@ def file(request, tmp_path):
 
 def refused(file, words, key="u"):
     before = sorted(file.parent.iterdir())
-    with pytest.raises(TwoscaleError, match=words) as caught:
+    with pytest.raises(TwoscaleError, match=words):
         import_fields([file], file.parent / "d", inputs="a", outputs=key)
     assert sorted(file.parent.iterdir()) == before
-    return str(caught.value)
 
 
 @pytest.fixture
@@ -33,61 +33,54 @@ def opened(file):
         yield made
 
 
-def test_virtual_datasets_are_refused(file, opened):
-    """Where a source is missing they read as zeros."""
+def virtual(file):
+    """Where a source is missing, it reads as zeros."""
     layout = h5py.VirtualLayout(VALUES.shape, np.float64)
     layout[:] = h5py.VirtualSource("missing.h5", "u", VALUES.shape)
-    opened.create_virtual_dataset("u", layout)
-    opened.close()
-    assert "copy its values into one file" in refused(file, "'u' of .* is a virtual dataset")
+    file.create_virtual_dataset("u", layout)
 
 
-def test_values_kept_in_other_files_are_refused(file, opened):
-    secret = file.parent / "secret"
+def external(file):
+    secret = Path(file.filename).with_name("secret")
     secret.write_bytes(bytes(VALUES.nbytes))
-    opened.create_dataset(
-        "u", VALUES.shape, np.float64, external=[(os.fspath(secret), 0, VALUES.nbytes)]
-    )
+    place = [(os.fspath(secret), 0, VALUES.nbytes)]
+    file.create_dataset("u", VALUES.shape, np.float64, external=place)
+
+
+def linked(file):
+    """Whoever opened the pipe would wait for ever."""
+    os.mkfifo(Path(file.filename).with_name("pipe.h5"))
+    file["u"] = h5py.ExternalLink("pipe.h5", "/u")
+    file["group"] = h5py.ExternalLink("pipe.h5", "/")
+    file["soft"] = h5py.SoftLink("/group/values")
+
+
+def unwritten(file):
+    file.create_dataset("u", VALUES.shape, np.float64)
+    file.create_dataset("chunked", VALUES.shape, np.float64, chunks=(2, 8, 10))
+    file.create_dataset("part", VALUES.shape, np.float64, chunks=(2, 8, 5))[:4] = VALUES[:4]
+
+
+@pytest.mark.parametrize(
+    ("write", "key", "words"),
+    [
+        (virtual, "u", "'u' of .* is a virtual dataset.* copy its values into one file"),
+        (external, "u", "keeps its values in other files.* copy its values into one file"),
+        *(
+            (linked, key, "is a link to another file.* give that file")
+            for key in ("u", "group/u", "/group/./u")
+        ),
+        (linked, "v", r"it holds a \(\d+, 8, \d+\)$"),
+        (linked, "soft", "is a link: give the array's own name, '/group/values'"),
+        (unwritten, "u", "'u' of .* was never written"),
+        (unwritten, "chunked", "was not completely written: 0 of its 3"),
+        (unwritten, "part", "was not completely written: 4 of its 6 chunks are there"),
+    ],
+)
+def test_values_that_are_not_in_the_file_are_refused(file, opened, write, key, words):
+    write(opened)
     opened.close()
-    assert "copy its values into one file" in refused(file, "keeps its values in other files")
-
-
-@pytest.mark.parametrize("key", ["u", "group/u", "/group/./u"])
-def test_links_to_other_files_are_refused(file, opened, key):
-    with h5py.File(file.parent / "other.h5", "w") as other:
-        other["u"] = VALUES
-    opened["u"] = h5py.ExternalLink("other.h5", "/u")
-    opened["group"] = h5py.ExternalLink("other.h5", "/")
-    opened.close()
-    assert "give that file" in refused(file, "is a link to another file", key)
-
-
-def test_a_link_that_would_wait_for_ever_is_not_opened(file, opened):
-    os.mkfifo(file.parent / "pipe.h5")
-    opened["u"] = h5py.ExternalLink("pipe.h5", "/u")
-    opened.close()
-    refused(file, "is a link to another file")
-    refused(file, r"it holds a \(\d+, 8, \d+\)$", "v")
-
-
-def test_links_inside_of_a_file_are_told_with_their_target(file, opened):
-    opened["u"] = h5py.SoftLink("/group/values")
-    opened.close()
-    refused(file, "is a link: give the array's own name, '/group/values'")
-
-
-@pytest.mark.parametrize("options", [{}, {"chunks": (2, 8, 10)}], ids=["contiguous", "chunked"])
-def test_arrays_that_were_never_written_are_refused(file, opened, options):
-    opened.create_dataset("u", VALUES.shape, np.float64, **options)
-    opened.close()
-    refused(file, "'u' of .* was (never|not completely) written")
-
-
-def test_arrays_written_in_part_are_refused(file, opened):
-    array = opened.create_dataset("u", VALUES.shape, np.float64, chunks=(2, 8, 5))
-    array[:4] = VALUES[:4]
-    opened.close()
-    refused(file, "was not completely written: 4 of its 6 chunks are there")
+    refused(file, words, key)
 
 
 def test_chunks_must_fit_the_memory(file, opened, monkeypatch):
@@ -133,8 +126,7 @@ def test_names_of_many_arrays_and_of_circles(tmp_path):
     with hdf5.open_hdf5(tmp_path / "f.h5") as archive:
         assert archive.names() == [f"g/{name:03}" for name in range(100)]
         assert archive.find("g/self/top/g/000").array.shape == ()
-    sentence = refused(tmp_path / "f.h5", "it holds g/000")
-    assert sentence.endswith("g/019 and 80 more")
+    refused(tmp_path / "f.h5", "it holds g/000.* g/019 and 80 more$")
 
 
 def test_compressed_and_compact_arrays_are_read(tmp_path):
