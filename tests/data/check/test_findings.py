@@ -1,14 +1,22 @@
 """Each finding on data that were made to have it, and on data that were not."""
 
+import re
+
 import numpy as np
 import pytest
 
-from tests.data.tools import edit_description
+from tests.data.tools import edit_description, shard_file
 from twoscale.data import Dataset, check_dataset, description, generate, import_fields
 from twoscale.data.check.fingerprints import close_pairs
 from twoscale.problems import Darcy, Poisson
 
 SIDE, COUNT = 20, 120
+LEVELS = ["ok", "note", "warning", "error"]
+
+
+def texts(dataset, level):
+    """Return the findings of one level in words."""
+    return [one.text for one in check_dataset(dataset) if one.level == level]
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +38,7 @@ def findings(tmp_path):
         data = import_fields(
             [tmp_path / "f.npz"], tmp_path / "d", overwrite=True, **keys, **options
         )
-        order = ["ok", "note", "warning", "error"]
-        every = sorted(check_dataset(data), key=lambda one: order.index(one.level))
+        every = sorted(check_dataset(data), key=lambda one: LEVELS.index(one.level))
         return {one.code: one for one in every}
 
     return found
@@ -46,9 +53,13 @@ def waves(count=COUNT, side=32, *, end=False, seed=0):
     return sizes * np.sin(2 * np.pi * nodes[:, None] + rows) * np.cos(4 * np.pi * nodes + columns)
 
 
-def test_sound_fields_cause_no_warning(findings, darcy):
+def test_sound_fields_cause_no_warning(findings, darcy, tmp_path):
     levels = {one.level for one in findings(*darcy).values()}
     assert levels == {"ok", "note"}
+    generated = generate(Poisson(), tmp_path / "p", resolution=16, samples=60)
+    assert any("outputs solve poisson" in one for one in texts(generated, "ok"))
+    assert len(texts(generated, "note")) == 1  # that the outputs are zero at the boundary
+    assert texts(generated, "warning") == texts(generated, "error") == []
 
 
 # Values
@@ -264,3 +275,118 @@ def test_findings_do_not_depend_on_the_chunks(tmp_path, darcy, monkeypatch):
         data = import_fields([tmp_path / "f.npz"], tmp_path / name, inputs="x", outputs="u")
         found.append([one.text for one in check_dataset(data)])
     assert found[0] == found[1]
+
+
+# Storage, problems, channels
+
+
+@pytest.mark.parametrize("damage", [b"", b"nonsense", None])
+def test_a_lost_file_is_an_error_of_all_its_chunks(tmp_path, monkeypatch, damage):
+    monkeypatch.setattr(description, "_CHUNK_BYTES", 4 * 16 * 16 * 4)
+    dataset = generate(Poisson(), tmp_path / "d", resolution=16, samples=12)
+    file = shard_file(dataset.path, "input")
+    if damage is None:
+        file.unlink()
+    else:
+        file.write_bytes(damage)
+    errors = texts(Dataset(dataset.path), "error")
+    assert any("input 0 to 3, input 4 to 7" in error for error in errors)
+
+
+def test_an_unknown_problem_is_warned_of(tmp_path):
+    dataset = generate(Poisson(), tmp_path / "d", resolution=16, samples=4)
+    edit_description(dataset.path, lambda attributes: attributes["problem"].update(name="stokes"))
+    warning, _ = texts(Dataset(dataset.path), "warning")  # and that there are few samples
+    assert "'stokes' is not known here" in warning
+    assert texts(Dataset(dataset.path), "error") == []
+
+
+def test_an_input_without_a_solution_is_an_error(findings):
+    """Darcy's permeability must be positive."""
+    found = findings(np.full((3, 8, 8), -1.0), np.ones((3, 8, 8)), problem=Darcy())
+    assert "do not solve darcy" in found["solution"].message
+
+
+@pytest.mark.parametrize(
+    ("offset", "words"),
+    [
+        (1e5, "input: the fields vary by about 1e-5 of their mean only, .* about 2 digits"),
+        (-1e7, "input: the fields vary by about 1e-7 of their mean only, .* about 0 digits"),
+        (1e12, "input: the fields are all the same in single precision"),
+        (1e3, None),
+        (0.0, None),
+    ],
+)
+def test_variation_lost_in_an_offset_is_warned_of(findings, offset, words):
+    x, u = np.random.default_rng(0).standard_normal((2, 12, 8, 8))
+    found = findings(offset + x, u)
+    assert ("precision" in found) == (words is not None)
+    if words:
+        assert re.match(words, found["precision"].message)
+
+
+def test_constant_fields_are_warned_of(findings):
+    x, u = np.random.default_rng(0).standard_normal((2, 12, 8, 8))
+    u[7] = 3.0
+    found = findings(x, u)["constant_fields"]
+    assert found.message == "output: constant fields in 1 sample (7)"
+
+
+@pytest.fixture
+def stacked(tmp_path):
+    """Import some of several arrays; return the texts of the findings of each level."""
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.standard_normal((12, 8, 8)) for name in "xyu"}
+    arrays |= {"p": np.arange(12.0), "q": np.full(12, 2.5), "r": np.arange(12) // 2}
+    arrays |= {"flat": np.full((12, 8, 8), 3.0), "hot": 1e6 * arrays["x"]}
+    arrays |= {"last": rng.standard_normal((12, 8, 8, 2))}
+    np.savez(tmp_path / "f.npz", **arrays)
+
+    def found(**options):
+        options |= {"outputs": "u", "overwrite": True}
+        data = import_fields(tmp_path / "f.npz", tmp_path / "d", **options)
+        return {level: texts(data, level) for level in LEVELS}
+
+    return found
+
+
+def test_findings_are_per_channel(stacked):
+    found = stacked(inputs=["x", "flat", "hot"])
+    assert found["error"] == []
+    warning, _ = found["warning"]  # and that there are few samples
+    assert warning.startswith("input 'flat': the fields are all the same in single precision")
+    fine = found["ok"]
+    assert "input 'flat': all values finite, from 3 to 3" in fine
+    assert any(re.match(r"input 'x': all values finite, from -\d.* to \d", one) for one in fine)
+    assert any(one.startswith("output: all values finite") for one in fine)
+    apart = r"input '(x|flat)' has values up to 3e\+00, input 'hot' up to \de\+06: nothing to do"
+    assert any(re.match(apart, one) for one in found["note"])
+    assert "12 pairs of 3x8x8 fields to 8x8 fields, float32" in fine
+
+
+def test_parameters_are_checked(stacked):
+    found = stacked(parameters=["p", "q"])
+    warning, _ = found["warning"]
+    assert warning.startswith("parameter 'q': the values are all the same in single precision")
+    fine = found["ok"]
+    assert "parameter 'p': all values finite, from 0 to 11" in fine
+    assert "input: no parameter set occurs twice" in fine
+    assert "12 pairs of 2 parameters to 8x8 fields, float32" in fine
+
+
+def test_repetitions_are_of_fields_and_parameters_together(stacked):
+    warning, *_ = stacked(parameters="r")["warning"]
+    assert "repetitions of earlier parameter sets in 6 samples (1, 3, 5, 7, 9 and 1" in warning
+    both = stacked(inputs="x", parameters="r")["warning"]
+    assert not [one for one in both if "repetitions" in one]
+    _, warning, *_ = stacked(inputs="flat")["warning"]
+    assert "repetitions of earlier fields in 11 samples" in warning
+
+
+def test_channels_that_may_be_last_are_pointed_out(stacked, tmp_path):
+    warnings = stacked(inputs="last", axes="nhw,nchw")["warning"]
+    assert not [one for one in warnings if "8 channels" in one]  # as was asked for
+    dataset = Dataset(tmp_path / "d")
+    dataset.metadata["reading"]["axes"] = None
+    warnings = texts(dataset, "warning")
+    assert [one for one in warnings if one.startswith("input: 8 channels on 8x2 nodes")]
