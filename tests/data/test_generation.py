@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from tests.cli.outcome import contents
+from tests.data.tools import stop_at
 from twoscale import problems
 from twoscale.data import Dataset, description, generate, generation
 from twoscale.domain.grid import Grid
@@ -52,14 +53,6 @@ def test_metadata_tells_how_the_data_came_about(tmp_path):
 
 
 OPTIONS = {"resolution": 16, "samples": 17, "seed": 1}
-
-
-def stop_at(samples):
-    def stop(stage, done, total, remark):
-        if done == samples:
-            raise KeyboardInterrupt
-
-    return stop
 
 
 def interrupt(tmp_path, samples):

@@ -66,29 +66,33 @@ def test_a_kind_that_fsspec_does_not_know():
         Dataset("nosuch://x")
 
 
-def test_a_missing_package_is_named(monkeypatch):
+@pytest.mark.parametrize(("protocol", "extra"), [("s3", "remote"), ("gs", "gs")])
+def test_a_missing_package_is_named(monkeypatch, protocol, extra):
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    with pytest.raises(TwoscaleError, match=r"'fsspec': pip install 'twoscale\[remote\]'"):
-        Dataset("s3://b/p.zarr")
-    with pytest.raises(TwoscaleError, match=r"'fsspec': pip install 'twoscale\[remote\]'"):
-        generate(Poisson(), "s3://b/p.zarr", resolution=16, samples=2)
-    with pytest.raises(TwoscaleError, match=r"'fsspec': pip install 'twoscale\[gs\]'"):
-        Dataset("gs://b/p.zarr")
+    words = rf"'fsspec': pip install 'twoscale\[{extra}\]'"
+    with pytest.raises(TwoscaleError, match=words):
+        Dataset(f"{protocol}://b/p.zarr")
+    with pytest.raises(TwoscaleError, match=words):
+        generate(Poisson(), f"{protocol}://b/p.zarr", resolution=16, samples=2)
 
 
-def test_a_missing_package_for_a_service_is_named(monkeypatch):
+@pytest.mark.parametrize(
+    ("protocol", "words"),
+    [
+        ("s3", r"'s3fs': .*twoscale\[remote\]"),
+        ("gs", r"'gcsfs': .*twoscale\[gs\]"),
+        ("abfs", "^abfs://b/p.zarr needs another package"),
+    ],
+)
+def test_a_missing_package_for_a_service_is_named(monkeypatch, protocol, words):
     fsspec = pytest.importorskip("fsspec")
 
     def missing(*call, **options):
         raise ImportError("Install it to access this")
 
     monkeypatch.setattr(fsspec, "filesystem", missing)
-    with pytest.raises(TwoscaleError, match=r"'s3fs': pip install 'twoscale\[remote\]'"):
-        Dataset("s3://b/p.zarr")
-    with pytest.raises(TwoscaleError, match=r"'gcsfs': pip install 'twoscale\[gs\]'"):
-        Dataset("gs://b/p.zarr")
-    with pytest.raises(TwoscaleError, match=r"^abfs://b/p.zarr needs another package"):
-        Dataset("abfs://b/p.zarr")
+    with pytest.raises(TwoscaleError, match=words):
+        Dataset(f"{protocol}://b/p.zarr")
 
 
 def test_local_datasets_need_neither_zarr_nor_fsspec(tmp_path):

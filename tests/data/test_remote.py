@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from tests.cli.outcome import contents
+from tests.data.tools import stop_at
 from twoscale.data import (
     Dataset,
     check_dataset,
@@ -73,14 +74,6 @@ def failing(memory, monkeypatch):
     for name in ("cat_file", "pipe_file", "info", "find", "rm"):
         monkeypatch.setattr(type(memory), name, wrapped(name))
     return plan
-
-
-def stop_at(samples):
-    def progress(stage, done, total, remark):
-        if done == samples:
-            raise KeyboardInterrupt
-
-    return progress
 
 
 def objects(memory):

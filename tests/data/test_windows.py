@@ -5,10 +5,10 @@ import pytest
 import torch
 import zarr
 
-from tests.data.tools import flip
+from tests.data.tools import change_chunk, flip
 from twoscale.data import Dataset, FileDataset, Reading, description, import_fields, shards, store
 from twoscale.data.places import read_range
-from twoscale.data.shards import index_bytes, read_index
+from twoscale.data.shards import index_bytes
 from twoscale.errors import TwoscaleError
 from twoscale.fields import source
 from twoscale.fields.source import gather
@@ -112,16 +112,7 @@ def test_windows_that_are_none(large, window):
 
 
 def test_damage_of_a_tile_is_told_where_it_is_read(large):
-    chunking = large.layout.chunkings["output"]
-    file = large.path / "output" / chunking.key(0)
-    content = bytearray(file.read_bytes())
-    room = len(content) - index_bytes(chunking)
-    index = read_index(chunking, bytes(content[room:]), room)
-    start, length = index[1 % chunking.rows * chunking.tiles + 5].tolist()
-    tile = content[start : start + length]
-    flip(tile)
-    content[start : start + length] = tile
-    file.write_bytes(content)
+    change_chunk(large.path, "output", 1, flip, tile=5)
     opened = Dataset(large.path)
     with pytest.raises(TwoscaleError, match="samples 1 to 1 of 'output' cannot be read"):
         opened.read("output", 0, 5)

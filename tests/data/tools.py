@@ -21,7 +21,17 @@ def shard_file(path, name, number=0):
     return path / name / "c" / str(number) / "0" / "0"
 
 
-def change_chunk(path, name, row, change):
+def stop_at(samples):
+    """Return a progress that interrupts when so many samples are done."""
+
+    def progress(stage, done, total, remark):
+        if done == samples:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def change_chunk(path, name, row, change, *, tile=0):
     """Change the bytes of one chunk where they lie in their shard; `change` gets a bytearray."""
     attributes = json.loads((path / "zarr.json").read_text())["attributes"]
     chunking = layout_of(attributes).chunkings[name]
@@ -29,7 +39,7 @@ def change_chunk(path, name, row, change):
     content = file.read_bytes()
     room = len(content) - index_bytes(chunking)
     index = read_index(chunking, content[room:], room)
-    start, length = index[row % chunking.rows * chunking.tiles].tolist()
+    start, length = index[row % chunking.rows * chunking.tiles + tile].tolist()
     chunk = bytearray(content[start : start + length])
     change(chunk)
     assert len(chunk) == length
