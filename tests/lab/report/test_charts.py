@@ -13,7 +13,7 @@ from twoscale.report.axes import log_axis, panels
 from twoscale.report.picture import save_figure
 from twoscale_lab.names import STUDIES
 from twoscale_lab.report.charts import KINDS, check_kind, draw, error_time_chart
-from twoscale_lab.report.charts.style import styles
+from twoscale_lab.report.charts.cases import styles
 from twoscale_lab.report.results import read_study
 from twoscale_lab.study.catalogue import load_study
 

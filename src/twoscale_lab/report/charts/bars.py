@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from textwrap import fill
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from twoscale.report.axes import GREY, bar, log_axis, panels, shared_legend, stage_look
 from twoscale.report.display import display, number
 from twoscale.representation import pca_stages
-from twoscale_lab.report.charts.kinds import chart_kind
-from twoscale_lab.report.charts.style import Style, styles
-from twoscale_lab.report.charts.values import (
+from twoscale_lab.report.charts.cases import (
     CaseValues,
     Chart,
+    Style,
     changes,
     measured,
     require_any,
     seed_by_seed,
+    styles,
 )
+from twoscale_lab.report.charts.kinds import chart_kind
 from twoscale_lab.report.related import with_base
 from twoscale_lab.report.results import CaseResult, StudyResult, place_title
 from twoscale_lab.study.quantities import TIMED
@@ -31,45 +34,41 @@ _SEAMS = tuple(
     f"common_seams.{name}" for name in ("value_trace_error", "normal_derivative_trace_error")
 )
 
-Draw = Callable[[Axes, CaseValues, Mapping[int, CaseResult], Mapping[str, Style], str], None]
-"""Draws a panel of a table: the cases by their lines, in their styles, of one quantity."""
+
+@dataclass(frozen=True)
+class _CaseRows:
+    """Panels side by side, in which the same cases stand from top to bottom, and their styles."""
+
+    figure: Figure
+    axes: Sequence[Axes]
+    cases: Mapping[int, CaseResult]  # by their lines
+    style: Mapping[str, Style]
 
 
-def _panels(
-    study: StudyResult,
-    shown: StudyResult,
-    table: CaseValues,
-    quantities: Sequence[str],
-    draw: Draw,
-    *,
-    width: float = 2.0,
-    room: float = 0.6,
-) -> Chart:
-    """Return panels side by side, one per quantity, of the `shown` cases of a study.
+def _case_rows(
+    study: StudyResult, shown: StudyResult, count: int, *, width: float = 2.0, room: float = 0.6
+) -> _CaseRows:
+    """Return panels for the `shown` cases of a study, in the styles that they have among all.
 
-    The cases stand from top to bottom, under a heading each if there are several places. `width`
-    of a panel and the `room` above and below its cases are in inches.
+    Cases of several places stand under headings. `width` of a panel and the `room` above and below
+    its cases are in inches.
     """
     lines: list[CaseResult | str] = []
     for place, cases in shown.places.items():
         lines += [place_title(place), *cases] if len(shown.places) > 1 else cases
     names = [line if isinstance(line, str) else line.label for line in lines]
-    columns, height = min(len(quantities), 4), room + 0.28 * max(len(lines), 2)
-    figure, axes = panels(
-        len(quantities), columns=columns, width=width, height=height, labels=names
-    )
-    by_line = {k: case for k, case in enumerate(lines) if isinstance(case, CaseResult)}
-    style = styles(study.cases)
-    for index, (axis, quantity) in enumerate(zip(axes, quantities, strict=True)):
-        draw(axis, table, by_line, style, quantity)
-        axis.set_ylim(len(lines) - 0.4, -0.6)
+    columns, height = min(count, 4), room + 0.28 * max(len(lines), 2)
+    figure, axes = panels(count, columns=columns, width=width, height=height, labels=names)
+    for index, axis in enumerate(axes):
         axis.set_yticks(range(len(lines)), names if index % columns == 0 else [""] * len(lines))
+        axis.set_ylim(len(lines) - 0.4, -0.6)
         axis.tick_params(axis="y", length=0)
         axis.grid(axis="y", visible=False)
         for label, line in zip(axis.get_yticklabels(), lines, strict=True):
             if isinstance(line, str):
                 label.set_fontweight("bold")
-    return Chart(figure, table)
+    by_line = {k: case for k, case in enumerate(lines) if isinstance(case, CaseResult)}
+    return _CaseRows(figure, axes, by_line, styles(study.cases))
 
 
 def _remark(axis: Axes, line: int, words: str) -> None:
@@ -85,25 +84,23 @@ def stage_costs(study: StudyResult, *, stages: Sequence[str] = TIMED) -> Chart:
     """
     require_any(study.cases, "case with these stages")
 
-    def draw(axis: Axes, table: CaseValues, cases: Mapping[int, CaseResult], *_: Any) -> None:
-        ends = dict.fromkeys(cases, 0.0)
-        for stage in stages:
-            seconds = {k: np.nan_to_num(table.value(case, stage)) for k, case in cases.items()}
-            if any(seconds.values()):
-                look = bar(*stage_look(stage)) | {"label": display(stage).words}
-                axis.barh(list(ends), list(seconds.values()), left=list(ends.values()), **look)
-                ends = {k: end + seconds[k] for k, end in ends.items()}
-        for k, case in cases.items():
-            mark = " †" if any(table.row(case, stage).shared for stage in stages) else ""
-            axis.annotate(
-                f" {number(ends[k], 'seconds')}{mark}", (ends[k], k), va="center", fontsize=9
-            )
-        axis.set(xlabel="seconds, mean over seeds", xlim=(0, 1.1 * max(*ends.values(), 1e-9)))
-
     table = measured(study.cases, stages)
-    chart = _panels(study, study, table, ["seconds"], draw, width=4.4, room=0.9)
-    shared_legend(chart.figure, chart.figure.axes)
-    return chart
+    drawn = _case_rows(study, study, 1, width=4.4, room=0.9)
+    (axis,), cases = drawn.axes, drawn.cases
+    ends = dict.fromkeys(cases, 0.0)
+    for stage in stages:
+        seconds = {k: np.nan_to_num(table.value(case, stage)) for k, case in cases.items()}
+        if any(seconds.values()):
+            look = bar(*stage_look(stage)) | {"label": display(stage).words}
+            axis.barh(list(ends), list(seconds.values()), left=list(ends.values()), **look)
+            ends = {k: end + seconds[k] for k, end in ends.items()}
+    for k, case in cases.items():
+        mark = " †" if any(table.row(case, stage).shared for stage in stages) else ""
+        words = f" {number(ends[k], 'seconds')}{mark}"
+        axis.annotate(words, (ends[k], k), va="center", fontsize=9)
+    axis.set(xlabel="seconds, mean over seeds", xlim=(0, 1.1 * max(*ends.values(), 1e-9)))
+    shared_legend(drawn.figure, drawn.axes)
+    return Chart(drawn.figure, table)
 
 
 @chart_kind("Where the time of the PCA fit goes")
@@ -122,17 +119,14 @@ def bars(study: StudyResult, *, quantities: Sequence[str] = ("mre", "ssim")) -> 
     """
     usable = [name for name in quantities if any(case.mean(name) for case in study.cases)]
     require_any(usable, f"case with {' or '.join(quantities)}")
-    return _panels(study, study, measured(study.cases, usable), usable, _bars)
+    table, drawn = measured(study.cases, usable), _case_rows(study, study, len(usable))
+    for axis, name in zip(drawn.axes, usable, strict=True):
+        _bars(axis, drawn, table, name)
+    return Chart(drawn.figure, table)
 
 
-def _bars(
-    axis: Axes,
-    table: CaseValues,
-    cases: Mapping[int, CaseResult],
-    style: Mapping[str, Style],
-    name: str,
-) -> None:
-    rows = {k: table.row(case, name) for k, case in cases.items()}
+def _bars(axis: Axes, drawn: _CaseRows, table: CaseValues, name: str) -> None:
+    rows = {k: table.row(case, name) for k, case in drawn.cases.items()}
     known = {k: row for k, row in rows.items() if row.value == row.value}
     means = [row.value for row in known.values()]
     dots = display(name).higher_is_better
@@ -140,7 +134,7 @@ def _bars(
     for k in rows.keys() - known.keys():
         _remark(axis, k, "none")
     for k, row in known.items():
-        own = style[cases[k].id]
+        own = drawn.style[drawn.cases[k].id]
         if dots or log:
             axis.errorbar(row.value, k, xerr=row.below, markersize=8, **own.dots)
         else:
@@ -183,28 +177,22 @@ def effects(
     bases = {case.id: start for case, start in found}
     words = "times as fast as the base" if ratio else "change from the base, %"
 
-    def draw(
-        axis: Axes,
-        table: CaseValues,
-        cases: Mapping[int, CaseResult],
-        style: Mapping[str, Style],
-        name: str,
-    ) -> None:
-        for k, case in cases.items():
+    table = changes(found, quantities, words, scale=1 if ratio else 100, ratio=ratio)
+    shown = study.where(lambda case: case.id in bases)
+    drawn = _case_rows(study, shown, len(quantities), width=2.2)
+    for axis, name in zip(drawn.axes, quantities, strict=True):
+        for k, case in drawn.cases.items():
             if case.is_shared_time(name) != bases[case.id].is_shared_time(name):
                 _remark(axis, k, "not measured alike")
             for row in table.rows_of(case, name):
-                axis.barh(k, row.value, xerr=row.deviation or 0.0, **style[case.id].bar)
+                axis.barh(k, row.value, xerr=row.deviation or 0.0, **drawn.style[case.id].bar)
                 _name_bar(axis, k, *row.point, ratio=ratio)
         axis.axvline(1 if ratio else 0, color=GREY, linewidth=1)
         axis.set_title(fill(display(name).words, 24), fontsize=9.5)
         axis.set_xlabel(words)
         axis.margins(x=0.32)
         axis.locator_params(axis="x", nbins=5)
-
-    table = changes(found, quantities, words, scale=1 if ratio else 100, ratio=ratio)
-    shown = study.where(lambda case: case.id in bases)
-    return _panels(study, shown, table, quantities, draw, width=2.2)
+    return Chart(drawn.figure, table)
 
 
 def _name_bar(axis: Axes, line: int, mean: float, deviation: float, *, ratio: bool) -> None:
@@ -244,18 +232,12 @@ def loss_weights(study: StudyResult) -> Chart:
     terms = [f"weights.{term}" for term in sorted(set().union(*weights.values()))]
     require_any(terms, "weights of fine-tuning objectives")
 
-    def draw(
-        axis: Axes,
-        table: CaseValues,
-        cases: Mapping[int, CaseResult],
-        style: Mapping[str, Style],
-        term: str,
-    ) -> None:
-        for k, case in cases.items():
+    tuned = study.where(lambda case: bool(weights[case.id]))
+    table, drawn = seed_by_seed(tuned.cases, terms), _case_rows(study, tuned, len(terms))
+    for axis, term in zip(drawn.axes, terms, strict=True):
+        for k, case in drawn.cases.items():
             values = [row.value for row in table.rows_of(case, term)]
-            axis.plot(values, [k] * len(values), alpha=0.8, **style[case.id].dots)
+            axis.plot(values, [k] * len(values), alpha=0.8, **drawn.style[case.id].dots)
         log_axis(axis, "x", [row.value for row in table.rows if row.quantity == term], most=4)
         axis.set_title(f"weight of {term.partition('.')[2].replace('_', ' ')}", fontsize=9.5)
-
-    tuned = study.where(lambda case: bool(weights[case.id]))
-    return _panels(study, tuned, seed_by_seed(tuned.cases, terms), terms, draw)
+    return Chart(drawn.figure, table)

@@ -22,8 +22,7 @@ from twoscale.report.axes import (
 )
 from twoscale.report.display import display
 from twoscale.report.method_looks import colour, marker
-from twoscale_lab.report.charts.style import PALE
-from twoscale_lab.report.charts.values import Chart, measured, require_any
+from twoscale_lab.report.charts.cases import PALE, Chart, measured, require_any
 from twoscale_lab.report.results import CaseResult, StudyResult, cases_by_place, place_title
 
 _PLACES = 2  # grids of each problem that are shown: those with most methods

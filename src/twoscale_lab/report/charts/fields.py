@@ -14,9 +14,8 @@ from twoscale.errors import TwoscaleError
 from twoscale.report.axes import log_axis, new_figure
 from twoscale.report.field_pictures import draw_beside
 from twoscale.report.method_looks import TRUTH, colour
+from twoscale_lab.report.charts.cases import CaseValue, CaseValues, Chart, Style, styles
 from twoscale_lab.report.charts.kinds import chart_kind
-from twoscale_lab.report.charts.style import Style, styles
-from twoscale_lab.report.charts.values import CaseValue, CaseValues, Chart
 from twoscale_lab.report.results import CaseResult, StudyResult
 
 _SIDE, _SMALL_SIDE = 1.75, 1.4  # inches of one field, and of one among many

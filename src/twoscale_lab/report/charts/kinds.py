@@ -9,7 +9,7 @@ from typing import Any
 
 from twoscale.errors import TwoscaleError, did_you_mean
 from twoscale.report.axes import chart_style
-from twoscale_lab.report.charts.values import Chart
+from twoscale_lab.report.charts.cases import Chart
 from twoscale_lab.report.related import COMMON, chosen_cases
 from twoscale_lab.report.results import StudyResult
 

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from twoscale.errors import TwoscaleError
 from twoscale.report.axes import GREY, chart_style, log_axis, new_figure, shared_legend
+from twoscale_lab.report.charts.cases import CaseValue, CaseValues, Chart
 from twoscale_lab.report.charts.kinds import chart_kind
-from twoscale_lab.report.charts.values import CaseValue, CaseValues, Chart
 from twoscale_lab.report.results import StudyResult
 from twoscale_lab.study.leaderboard import board
 from twoscale_lab.study.leaderboard.board import (

@@ -12,17 +12,18 @@ from twoscale.methods.settings import setting_text
 from twoscale.report.axes import GREY, log_axis, panels, shared_legend, ticks
 from twoscale.report.display import display
 from twoscale_lab.report import related
-from twoscale_lab.report.charts.kinds import chart_kind
-from twoscale_lab.report.charts.style import Style, styles
-from twoscale_lab.report.charts.values import (
+from twoscale_lab.report.charts.cases import (
     CaseValue,
     CaseValues,
     Chart,
+    Style,
     changes,
     draw_rows,
     measured,
     require_any,
+    styles,
 )
+from twoscale_lab.report.charts.kinds import chart_kind
 from twoscale_lab.report.related import QUANTITY, Curve, base_of, scalings
 from twoscale_lab.report.results import StudyResult, place_title
 

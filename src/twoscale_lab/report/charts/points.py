@@ -10,9 +10,17 @@ from matplotlib.lines import Line2D
 
 from twoscale.report.axes import GREY, label_points, log_axis, panels, pareto_front, shared_legend
 from twoscale.report.display import display
+from twoscale_lab.report.charts.cases import (
+    PALE,
+    CaseValues,
+    Chart,
+    Style,
+    draw_rows,
+    measured,
+    require_any,
+    styles,
+)
 from twoscale_lab.report.charts.kinds import chart_kind
-from twoscale_lab.report.charts.style import PALE, Style, styles
-from twoscale_lab.report.charts.values import CaseValues, Chart, draw_rows, measured, require_any
 from twoscale_lab.report.related import along_variances, curves
 from twoscale_lab.report.results import CaseResult, StudyResult, place_title
 
