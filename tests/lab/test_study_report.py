@@ -72,26 +72,15 @@ def test_somebody_elses_figures_are_kept(twoscale, studies, overwrite):
 
 
 def test_figures_of_another_page_or_with_other_files_are_kept(twoscale, studies):
-    assert twoscale("study", "report", studies).status == 0
-    words = "is not the figures of other.html alone"
-    refused(
-        twoscale("study", "report", studies, "--out", studies / "other.html", "--overwrite"), words
-    )
+    command = ("study", "report", studies, "--overwrite")
+    refused(twoscale(*command, "--out", studies / "figures"), "cannot be called figures")
+    assert not (studies / "figures").exists()
+    assert twoscale(*command).status == 0
+    refused(twoscale(*command, "--out", studies / "other.html"), "figures of other.html alone")
     (studies / "figures" / "mine.png").write_bytes(b"mine")
     before = contents(studies)
-    refused(
-        twoscale("study", "report", studies, "--overwrite"),
-        "is not the figures of report.html alone",
-    )
+    refused(twoscale(*command), "figures of report.html alone")
     assert contents(studies) == before
-
-
-def test_a_page_is_not_called_as_its_figures(twoscale, studies):
-    refused(
-        twoscale("study", "report", studies, "--out", studies / "figures"),
-        "cannot be called figures",
-    )
-    assert not (studies / "figures").exists()
 
 
 def test_a_record_cannot_write_outside_of_the_reports_folder(twoscale, tmp_path):

@@ -9,7 +9,7 @@ import typer
 
 from twoscale.cli import options
 from twoscale_lab.cli.study import ScaleOption
-from twoscale_lab.names import BENCHMARKS, SCALES
+from twoscale_lab.names import BENCHMARKS
 
 if TYPE_CHECKING:
     from twoscale_lab.bench import Comparison
@@ -24,7 +24,7 @@ def bench(
             autocompletion=options.one_of(BENCHMARKS),
         ),
     ] = None,
-    scale: ScaleOption = SCALES[0],
+    scale: ScaleOption = "paper",
     device: options.Device = "auto",
     scheduler: options.Scheduler = None,
     json: options.Json = False,

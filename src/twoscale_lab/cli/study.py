@@ -11,15 +11,9 @@ from twoscale.cli import options
 from twoscale.cli.application import Application
 from twoscale.cli.names import METHODS
 from twoscale.errors import TwoscaleError
-from twoscale_lab.names import SCALES, STUDIES
+from twoscale_lab.names import STUDIES, Scale
 
-ScaleOption = Annotated[
-    str,
-    typer.Option(
-        help="paper, or small for a few minutes on two cores.",
-        autocompletion=options.one_of(SCALES),
-    ),
-]
+ScaleOption = Annotated[Scale, typer.Option(help="paper, or small for a few minutes on two cores.")]
 
 study_app = Application(
     help="Repeat the paper's experiments, and two beyond it.",
@@ -27,7 +21,7 @@ study_app = Application(
 
 
 @study_app.add
-def list_(scale: ScaleOption = SCALES[0], json: options.Json = False) -> None:
+def list_(scale: ScaleOption = "paper", json: options.Json = False) -> None:
     """List the studies, their questions and their numbers of cells.
 
     \b
@@ -36,9 +30,8 @@ def list_(scale: ScaleOption = SCALES[0], json: options.Json = False) -> None:
     """
     from twoscale_lab.cli.study_display import show_studies
     from twoscale_lab.study.catalogue import load_study
-    from twoscale_lab.study.definition import get_scale
 
-    show_studies([load_study(name) for name in STUDIES], get_scale(scale), json=json)
+    show_studies([load_study(name) for name in STUDIES], scale, json=json)
 
 
 @study_app.add
@@ -58,7 +51,7 @@ def run(
             help="Where the results go: a study folder. Finished cells in it are kept.",
         ),
     ],
-    scale: ScaleOption = SCALES[0],
+    scale: ScaleOption = "paper",
     seeds: Annotated[
         str | None,
         typer.Option(help="Seeds to run, such as 0-4 or 0,3; by default the study's own."),
@@ -100,7 +93,6 @@ def run(
     from twoscale.methods.settings import parse_seeds
     from twoscale_lab.cli.study_display import show_outcomes, show_plans, write_plan
     from twoscale_lab.study.catalogue import load_study
-    from twoscale_lab.study.definition import get_scale
     from twoscale_lab.study.runner import run_studies
 
     for name in names:
@@ -112,17 +104,17 @@ def run(
         "only": tuple(only or ()),
     }
     if plan is not None:
-        write_plan(studies, out, get_scale(scale), wanted, plan)
+        write_plan(studies, out, scale, wanted, plan)
         return
     if dry_run:
-        show_plans(studies, out, get_scale(scale), wanted, json=json)
+        show_plans(studies, out, scale, wanted, json=json)
         return
     label = studies[0].name if len(studies) == 1 else "studies"
     with progress_bar(label, over="cells") as progress, workers_at(scheduler) as workers:
         outcomes = run_studies(
             studies,
             out,
-            scale=get_scale(scale),
+            scale=scale,
             device=device,
             resume=resume,
             workers=workers,

@@ -68,7 +68,7 @@ def reproduced(studies: Studies) -> list[dict[str, Any]]:
             "tables": _ranges(table_numbers(study.name)),
             "title": studies.title(study),
             "study": study,
-            "minutes": gpu_seconds(cell for case in study.cases for cell in case.cells) / 60,
+            "minutes": gpu_seconds(study.cells) / 60,
             "counts": counts[study.name],
         }
         for study in sorted(shown, key=lambda study: table_numbers(study.name)[0])
@@ -252,11 +252,7 @@ class Documents:
     @property
     def standings(self) -> list[Standing]:
         found = self.studies.result(STUDY)
-        return (
-            standings_of(cell for case in found.cases for cell in case.cells)
-            if found
-            else standings_of([])
-        )
+        return standings_of(found.cells if found else [])
 
     @property
     def benchmarks(self) -> dict[str, list[Comparison]]:

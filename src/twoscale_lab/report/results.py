@@ -19,7 +19,7 @@ from twoscale.report.method_looks import method_title
 from twoscale_lab.names import STUDIES
 from twoscale_lab.study.catalogue import recorded_study
 from twoscale_lab.study.definition import Study
-from twoscale_lab.study.folder import read_record
+from twoscale_lab.study.folder import read_record, record_files
 from twoscale_lab.study.paper.comparison import ComparedValue, compare
 from twoscale_lab.study.quantities import is_shared_time, values_by_seed
 from twoscale_lab.study.samples import read_fields
@@ -167,9 +167,9 @@ class StudyResult:
         return found
 
     @property
-    def cells(self) -> int:
-        """Return how many cells have finished."""
-        return sum(len(case.cells) for case in self.cases)
+    def cells(self) -> list[Mapping[str, Any]]:
+        """Return the records of all finished cells."""
+        return [cell for case in self.cases for cell in case.cells]
 
     def case(self, name: str) -> CaseResult | None:
         """Return the case of that id, if it was measured."""
@@ -182,7 +182,7 @@ class StudyResult:
             ", ".join(sorted({self.where_run(k)[part] for k in range(len(self.environments))}))
             for part in (0, 1)
         )
-        runs = f"{self.cells}, of {len(self.cases)} cases"
+        runs = f"{len(self.cells)}, of {len(self.cases)} cases"
         found = {"Record": self.record.name, "Runs": runs, "Device": devices, "Commit": commits}
         return [(k, words) for k, words in (found | {"Command": self.command}).items() if words]
 
@@ -312,8 +312,10 @@ class Studies:
 
 
 def read_studies(folder: Path) -> Studies:
-    """Return the studies in a study folder or in a folder of records."""
-    records = {path: read_record(path) for path in record_files(folder)}
+    """Return the studies in a study folder or in a folder of records, in their usual order."""
+    order = {name: position for position, name in enumerate(STUDIES)}
+    paths = sorted(record_files(folder), key=lambda path: order.get(path.stem, len(order)))
+    records = {path: read_record(path) for path in paths}
     if not records:
         raise TwoscaleError(
             f"{folder} holds no records: run a study into it, or give the folder of its records"
@@ -342,12 +344,3 @@ def cases_by_place(
                 if case.id not in known or len(case.cells) > len(known[case.id].cells):
                     known[case.id] = case
     return {place: list(cases.values()) for place, cases in places.items()}
-
-
-def record_files(folder: Path) -> list[Path]:
-    """Return the records of a study folder, or of a folder of records, in the studies' order."""
-    place = folder / "records" if (folder / "records").is_dir() else folder
-    order = {name: position for position, name in enumerate(STUDIES)}
-    return sorted(
-        place.glob("*.json"), key=lambda path: (order.get(path.stem, len(order)), path.stem)
-    )

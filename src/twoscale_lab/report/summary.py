@@ -23,7 +23,7 @@ _FEW = 3  # cases: a comparison of fewer gets no sentence
 def sentences(studies: Studies) -> list[str]:
     """Return the summary: best methods, where one overtakes another, agreement, what failed."""
     found = [*_best(studies), *_beyond(studies), *_crossings(studies), *_gaps(studies)]
-    found += [*_global_wins(studies), *agreement_sentences(studies)]
+    found += [*_global_wins(studies), *_values(studies), *_audits(studies)]
     failed = sum(len(study.failed) for study in studies.results)
     if failed:
         found.append(f"{failed} {'run' if failed == 1 else 'runs'} failed. The studies name them.")
@@ -230,12 +230,8 @@ def _winning_sizes(cases: Iterable[CaseResult], method: str) -> list[str]:
     return [f"{size} {end}" for (wins, size), end in zip(turns, ends, strict=True) if wins]
 
 
-def agreement_sentences(studies: Studies) -> list[str]:
-    """Return how many values agree with the paper, and how many decisions of its audit."""
-    return [*_values(studies), *_audits(studies)]
-
-
 def _values(studies: Studies) -> list[str]:
+    """Return how many values agree with the paper, if any was measured."""
     counts = tally(studies.compared)
     if counts.agreement is None:
         return []

@@ -266,7 +266,7 @@ def standing_tables(study: StudyResult) -> list[PageTable]:
     """Return the tables of where we stand, if a study is the leaderboard at the paper's scale."""
     if study.name != STUDY or study.scale != "paper":
         return []
-    return [standings_table(standings_of(cell for case in study.cases for cell in case.cells))]
+    return [standings_table(standings_of(study.cells))]
 
 
 def standings_table(found: Sequence[Standing]) -> PageTable:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from twoscale.errors import TwoscaleError, did_you_mean
 from twoscale.methods.recipes import every_setting
-from twoscale_lab.names import SCALES, Scale
+from twoscale_lab.names import Scale
 from twoscale_lab.study.cells import DATA_SEED, SAMPLES, Case, Cell, Data, make_cell
 from twoscale_lab.study.quantities import check_quantity
 from twoscale_lab.study.validation import (
@@ -77,15 +77,6 @@ class Protocol(Strict):
         if other is None:
             return (own,)
         return (own, own._replace(settings=tuple(sorted({**cell.problem, **other}.items()))))
-
-
-def get_scale(text: str) -> Scale:
-    """Return the scale of that name."""
-    for scale in SCALES:
-        if scale == text:
-            return scale
-    hint = did_you_mean(text, SCALES)
-    raise TwoscaleError(f"the scale is one of {', '.join(SCALES)}, got '{text}'{hint}")
 
 
 # Records and figures are files that begin with this name.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -189,11 +189,15 @@ def read_record(file: Path) -> dict[str, Any]:
     return record
 
 
-def read_records(folder: Path) -> list[dict[str, Any]]:
-    """Return the records in a folder, or in the `records` of a folder of studies."""
+def record_files(folder: Path) -> list[Path]:
+    """Return the records of a study folder, or of a folder of records."""
     inside = folder / "records"
-    files = sorted((inside if inside.is_dir() else folder).glob("*.json"))
-    return [read_record(file) for file in files]
+    return sorted((inside if inside.is_dir() else folder).glob("*.json"))
+
+
+def read_records(folder: Path) -> list[dict[str, Any]]:
+    """Return the records of a study folder, or of a folder of records."""
+    return [read_record(file) for file in record_files(folder)]
 
 
 @dataclass
@@ -224,9 +228,7 @@ class StudyRecord:
         for cell in self.cells:
             if (result := self.folder.result(cell)) is None:
                 continue
-            if result.environment not in environments:
-                environments.append(result.environment)
-            place = environments.index(result.environment)
+            place = _place(result.environment, environments)
             cells.append(_described(cell) | {"environment": place} | result.content)
         known = {cell["key"] for cell in cells}
         record = {
@@ -298,7 +300,12 @@ def merge_records(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             "merge those of one scale"
         )
     environments: list[Any] = []
-    cells = {cell["key"]: cell for cell in _placed(records, environments)}
+    cells = {
+        cell["key"]: cell
+        | {"environment": _place(record["environments"][cell["environment"]], environments)}
+        for record in records
+        for cell in record["cells"]
+    }
     failed = {entry["key"]: entry for record in records for entry in record.get("failed", [])}
     return {
         **last,
@@ -308,13 +315,8 @@ def merge_records(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _placed(
-    records: Iterable[Mapping[str, Any]], environments: list[Any]
-) -> Iterable[dict[str, Any]]:
-    """Yield the cells of records; their environments are collected, each once."""
-    for record in records:
-        for cell in record["cells"]:
-            environment = record["environments"][cell["environment"]]
-            if environment not in environments:
-                environments.append(environment)
-            yield {**cell, "environment": environments.index(environment)}
+def _place(environment: dict[str, Any], environments: list[dict[str, Any]]) -> int:
+    """Return the number of an environment in a list, to which it is added if it is new."""
+    if environment not in environments:
+        environments.append(environment)
+    return environments.index(environment)

@@ -4,7 +4,7 @@ import pytest
 from tests.lab.study.synthetic import make_cell, make_record, write_record
 from tests.lab.study.tiny import TEXT
 from twoscale_lab.report.related import along_variances, base_of, curves, signature
-from twoscale_lab.report.results import place_title, property_of, read_study
+from twoscale_lab.report.results import property_of, read_study
 from twoscale_lab.study.catalogue import parse_study
 
 CASES = [
@@ -32,7 +32,7 @@ def case(study, name):
 
 def test_cells_are_gathered_into_cases_with_spreads(study):
     assert [one.id for one in study.cases] == CASES
-    assert study.cells == 3 * len(CASES)
+    assert len(study.cells) == 3 * len(CASES)
     local = case(study, "poisson-128 local")
     values = [make_cell("poisson-128 local", seed)["metrics"]["mre"] for seed in range(3)]
     assert local.values("mre") == dict(enumerate(values))
@@ -86,9 +86,7 @@ def test_curves_join_what_differs_in_the_axis_only(study):
     (sizes,) = curves(study, "training")
     assert sizes.at == (1250, 8000)
     assert sizes.label == "Two-scale"
-
-
-def test_single_cases_are_shown_when_there_are_no_curves(study):
+    # Single cases are shown when there are no curves.
     assert len(curves(study.select(["local", "two-scale"]), "resolution")) == 3
 
 
@@ -139,7 +137,3 @@ def test_families_differ_in_variances_only(study):
 def test_fields_are_read_from_beside_the_record(study):
     assert study.fields["poisson-128/truth"].shape == (128, 128)
     assert f"poisson-128/prediction/{CASES[0]}" in study.fields
-
-
-def test_places_have_titles():
-    assert place_title("darcy-256") == "Darcy 256²"

@@ -9,7 +9,7 @@ import pytest
 from tests.lab.study.tiny import TEXT, tiny_study
 from twoscale import Surrogate, TwoscaleError
 from twoscale.domain.space import Space
-from twoscale_lab.names import STUDIES
+from twoscale_lab.names import SCALES, STUDIES
 from twoscale_lab.study.catalogue import (
     asked_cells,
     load_study,
@@ -17,7 +17,6 @@ from twoscale_lab.study.catalogue import (
     parse_study,
     recorded_study,
 )
-from twoscale_lab.study.definition import SCALES
 from twoscale_lab.study.paper.published import paper_tables
 from twoscale_lab.study.quantities import check_quantity
 

@@ -125,13 +125,3 @@ def test_one_at_a_time(tmp_path):
     with StudyFolder(tmp_path).locked():
         pass
     assert list(tmp_path.iterdir()) == []
-
-
-LOCKING = """
-import sys
-from twoscale_lab.study.folder import StudyFolder
-
-with StudyFolder(sys.argv[1]).locked():
-    print("locked", flush=True)
-    sys.stdin.read()
-"""

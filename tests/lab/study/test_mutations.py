@@ -12,8 +12,8 @@ from tests.lab.study.synthetic import make_record
 from tests.lab.study.tiny import TEXT, tiny_study
 from tests.mutations import mutated
 from twoscale import TwoscaleError
+from twoscale_lab.names import SCALES
 from twoscale_lab.study.catalogue import own_definition, parse_study, recorded_study
-from twoscale_lab.study.definition import SCALES
 from twoscale_lab.study.folder import StudyFolder, read_record
 from twoscale_lab.study.paper.comparison import agreement, compare
 

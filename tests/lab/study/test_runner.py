@@ -16,7 +16,6 @@ from twoscale.files import Checkpoint, WorkFolder
 from twoscale.predictors import Affine
 from twoscale.run import Run
 from twoscale_lab.study import datasets, groups
-from twoscale_lab.study import groups as study_fits
 from twoscale_lab.study.catalogue import parse_study
 from twoscale_lab.study.folder import StudyFolder
 from twoscale_lab.study.planning import make_plan
@@ -52,9 +51,9 @@ def fits(monkeypatch):
         seen.append((f"+{options['objective']}", base.surrogate.seed))
         return finetune_run(base, out, **options)
 
-    fit_runs, finetune_run = study_fits.fit_runs, study_fits.finetune_run
-    monkeypatch.setattr(study_fits, "fit_runs", fit)
-    monkeypatch.setattr(study_fits, "finetune_run", tune)
+    fit_runs, finetune_run = groups.fit_runs, groups.finetune_run
+    monkeypatch.setattr(groups, "fit_runs", fit)
+    monkeypatch.setattr(groups, "finetune_run", tune)
     return seen
 
 
@@ -74,14 +73,10 @@ def test_the_record_holds_every_cell(done):
         assert cell["training"] == 80
         assert (cell["epochs"]["finetuning" if cell["objective"] else "training"]["run"]) == 2
         assert ("weights" in cell) == (cell["objective"] is not None)
-    assert {path.suffix for path in (done / "data").iterdir()} == {".zarr", ".json"}
-
-
-def test_every_cell_has_a_log(done):
-    for cell in read_tiny(done)["cells"]:
         log = (done / "logs" / f"{cell['key']}.log").read_text()
         assert f"{cell['case']} seed {cell['seed']}" in log
         assert "finished, relative error" in log
+    assert {path.suffix for path in (done / "data").iterdir()} == {".zarr", ".json"}
 
 
 def test_nothing_is_run_twice(copy, fits):
@@ -138,9 +133,7 @@ def test_scales_do_not_mix(done):
 KILLED = """
 import os, signal, sys
 from tests.lab.study.tiny import tiny_study
-from twoscale_lab.study.catalogue import parse_study
-from twoscale_lab.study.quantities import values_by_seed
-from twoscale_lab.study.runner import run_studies, run_study
+from twoscale_lab.study.runner import run_study
 
 def progress(stage, done, total, remark):
     if stage == "finetuning":
@@ -208,7 +201,7 @@ def test_a_failure_that_is_not_tried_again_stays_recorded(tmp_path, monkeypatch)
         raise TwoscaleError("no")
 
     with monkeypatch.context() as broken:
-        broken.setattr(study_fits, "fit_runs", fail)
+        broken.setattr(groups, "fit_runs", fail)
         run_study(tiny_study(), tmp_path, device="cpu", seeds=[0], only=["two-scale"])
     outcome = run_study(tiny_study(), tmp_path, device="cpu", seeds=[0], only=["local"])
     assert outcome.failed == []
@@ -278,51 +271,35 @@ def test_a_dataset_that_cannot_be_made_fails_its_cells_only(tmp_path, monkeypatc
     assert not outcome.failed
 
 
-def test_each_group_keeps_its_own_checkpoints(tmp_path, monkeypatch):
-    """They are those that a worker would leave or go on from."""
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), UnreachableDataError("the disk is away")])
+def test_a_group_goes_on_from_its_own_checkpoints(tmp_path, monkeypatch, request, stop):
+    """They are those that a worker would leave or go on from; an outage keeps them too."""
     monkeypatch.setattr(Checkpoint, "due", lambda self: True)
-    told = []
+    told, stops = [], [stop]
 
-    def stop(stage, done, total, remark):
-        if stage == "training" and done == 2:
-            raise KeyboardInterrupt
-
-    def note(stage, done, total, remark):
+    def progress(stage, done, total, remark):
         if stage == "training":
             told.append(done)
+            if done == 2 and stops:
+                raise stops.pop()
+
+    def run():
+        return run_study(tiny_study(), tmp_path, progress=progress, **wanted)
 
     wanted = {"device": "cpu", "seeds": [0], "only": ["local"]}
-    with pytest.raises(KeyboardInterrupt):
-        run_study(tiny_study(), tmp_path, progress=stop, **wanted)
-    (group,) = make_plan(
-        StudyFolder(tmp_path), tiny_study().cells(seeds=[0], only=["local"])
-    ).groups
+    if isinstance(stop, KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):
+            run()
+    else:
+        assert [one["error"] for one in run().failed] == ["the disk is away"]
+    cells = tiny_study().cells(seeds=[0], only=["local"])
+    (group,) = make_plan(StudyFolder(tmp_path), cells).groups
     assert list(tmp_path.glob(f"cells/.group-{group.name}.twoscale-work/checkpoints/*"))
-    run_study(tiny_study(), tmp_path, progress=note, **wanted)
-    assert min(told) > 0
-    assert not list(tmp_path.rglob("*.twoscale-work"))
-
-
-def test_an_outage_keeps_the_checkpoints_of_a_cell(tmp_path, monkeypatch, request):
-    monkeypatch.setattr(Checkpoint, "due", lambda self: True)
-
-    def lose_data(stage, done, total, remark):
-        if stage == "training" and done == 2:
-            raise UnreachableDataError("the disk is away")
-
-    wanted = {"device": "cpu", "seeds": [0], "only": ["local"]}
-    outcome = run_study(tiny_study(), tmp_path, progress=lose_data, **wanted)
-    assert [one["error"] for one in outcome.failed] == ["the disk is away"]
-    assert list(tmp_path.glob("cells/.group-*.twoscale-work/checkpoints/*"))
     request.getfixturevalue("two_threads")  # as where others go on
-    told = []
-
-    def note(stage, done, total, remark):
-        if stage == "training":
-            told.append(done)
-
-    assert not run_study(tiny_study(), tmp_path, progress=note, **wanted).failed
-    assert min(told) > 0
+    before = len(told)
+    assert not run().failed
+    assert min(told[before:]) > 0
+    assert not list(tmp_path.rglob("*.twoscale-work"))
 
 
 def test_a_group_is_run_once_its_worker_has_stopped(tmp_path, monkeypatch):
