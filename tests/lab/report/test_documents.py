@@ -1,4 +1,4 @@
-"""Generated parts of the documentation, from made-up records."""
+"""Generated parts of the documentation, from made-up records; `test_records` has the real ones."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,6 @@ import pytest
 from tests.lab.study.leaderboard.board import board_record
 from tests.lab.study.synthetic import make_cell, make_record, write_record
 from twoscale import TwoscaleError
-from twoscale.files import write_json
 from twoscale.report.display import ABSENT
 from twoscale_lab.report.documents import Documents, gpu_seconds, table_numbers, write_images
 from twoscale_lab.report.tables import markdown
@@ -29,105 +28,6 @@ def rendered(tmp_path):
         return Documents(tmp_path).render(template)
 
     return render
-
-
-def written(root, **records):
-    """Return the documents of a folder with these records."""
-    (root / "results").mkdir()
-    for name, content in records.items():
-        write_json(root / "results" / f"{name.replace('_', '-')}.json", content)
-    return Documents(root)
-
-
-ROW = {
-    "problem": "darcy",
-    "equation": True,
-    "method": "fno",
-    "mean_error": 0.0123,
-    "mean_radius": 0.02,
-    "narrower_by": 0.3,
-    "coverage": 0.9512,
-    "band_coverage": 0.9488,
-    "seconds": {"prediction": 2e-5, "flags": 1e-6, "ratio": 0.05},
-}
-RECORD = {
-    "level": 0.95,
-    "size": {"side": 64, "fresh": 5000, "calibration": 10000},
-    "standard_deviation_of_coverage": 0.0038,
-    "coverage": [ROW, ROW | {"equation": False, "seconds": {"prediction": 3e-5, "flags": 2e-6}}],
-    "flags": {"darcy": {"fresh": 0.024, "constant": 1.0}},
-    "environment": {"commit": "abc", "device_name": "some GPU"},
-}
-
-
-def test_trust_in_tables(tmp_path):
-    text = written(tmp_path, trust=RECORD).render("trust.md")
-    assert "5,000 new fields of 64² nodes, at level 0.95, with 10,000 calibration samples" in text
-    assert "| darcy | known | fno | 1.23 | 2 | 30 | 95.1 | 94.9 |" in text
-    assert "| darcy | unknown | fno |" in text
-    assert "| darcy | constant | 100.0 |" in text
-    assert "A flag takes 1 to 2 µs per field on some GPU, a prediction 20 to 30 µs." in text
-
-
-LOAD = {
-    "clients": 64,
-    "load_before": 3.21,
-    "seconds": 30.2,
-    "grid": "32x32",
-    "answers": 12345,
-    "requests_per_second": 411.4,
-    "wrong_answers": 0,
-    "errors": {"error 503": 2, "error OSError": 1},
-    "largest_relative_difference": 6e-7,
-    "memory_before_mb": 300.1,
-    "memory_after_mb": 301.9,
-    "server_cpu_seconds": 21.0,
-    "environment": {"commit": "abc"},
-}
-CHAIN = {
-    "exact_solves": 1001,
-    "accepted": 0.25,
-    "effective_samples": 50.0,
-    "solves_per_effective_sample": 20.02,
-    "seconds": 9.6,
-}
-INVERSION = {
-    "setup": {"side": 32, "coefficients": 32, "noise": 0.05, "steps": 1000},
-    "observations": 169,
-    "surrogate": {"training": 2000, "mean_relative_l2": 0.005},
-    "map": {"gradients": 40, "medium_error": 0.05},
-    "chains": {
-        "exact": CHAIN,
-        "delayed": CHAIN | {"exact_solves": 90, "solves_per_effective_sample": 1.8},
-    },
-    "agreement": {
-        "mean_difference_in_sd": 0.1,
-        "sd_difference": 0.05,
-        "mean_error_of_medium": 0.06,
-    },
-    "saved": {"needed_without_surrogate": 1001.0, "used": 90, "saved": 911.0, "training": 2000},
-    "environment": {"commit": "abc"},
-}
-
-
-def test_a_load_in_sentences(tmp_path):
-    text = written(tmp_path, serve=LOAD).render("load.md")
-    assert "64 clients asked for 30 s" in text
-    assert "12,345 answers, 411 a second. Wrong answers: 0; errors: 3." in text
-    assert "load average was 3.2 before" in text
-    assert "300 MB before and 302 MB after" in text
-
-
-def test_an_inversion_in_sentences(tmp_path):
-    other = {"setup": {"noise": 0.02}, "chains": {"exact": CHAIN, "delayed": CHAIN}}
-    documents = written(tmp_path, inversion=INVERSION, inversion_low_noise=other)
-    text = documents.render("inversion.md")
-    assert "169 values with noise of 5 %" in text
-    assert "| delayed acceptance | 1,000 | 90 | 25 | 50 | 10 |" in text
-    assert "911 solves were saved" in text
-    assert "needs 11.1 times fewer solves" in text
-    assert "With noise of 2 % instead of 5 % it needs 1.0 times fewer" in text
-    assert "differ by about 0.20 standard deviations" in text
 
 
 def test_results_have_every_table_with_the_paper_beside(rendered):
