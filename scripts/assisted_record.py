@@ -23,7 +23,7 @@ from torch import Tensor
 
 from twoscale import Darcy, Surrogate
 from twoscale.math.measures import Compared, relative_errors
-from twoscale.problems.darcy_fno import DarcyFNO
+from twoscale.problems.darcy import DarcyFNO
 from twoscale.runtime.timing import now
 from twoscale.surrogate.options import resolve_device
 

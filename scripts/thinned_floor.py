@@ -29,7 +29,7 @@ from records import write_record
 from scipy.special import log_ndtr, ndtri_exp
 
 from twoscale import Grid
-from twoscale.problems.darcy_fno import DarcyFNO, thinned
+from twoscale.problems.darcy import DarcyFNO, thinned
 from twoscale.problems.random_field import GaussianRandomField
 
 SEED = 2  # of the test fields of the study `leaderboard`

@@ -62,11 +62,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from twoscale import Poisson
-from twoscale.problems import register
-from twoscale.problems import register
 
 
-@register
 @dataclass(frozen=True)
 class Doubled(Poisson):
     """The Poisson equation with twice the right side."""

@@ -13,11 +13,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from twoscale import Grid, Problem
-from twoscale.problems import GaussianRandomField, register
+from twoscale.problems import GaussianRandomField
 from twoscale.problems.parameters import positive
 
 
-@register
 @dataclass(frozen=True)
 class AdvectionDiffusion(Problem):
     """w du/dx - k Laplace(u) = f, with u = 0 at the left side and du/dn = 0 at the others.

@@ -13,7 +13,6 @@ from torch.nn import functional
 from twoscale import Grid, TwoscaleError
 from twoscale.domain.symmetries import SQUARE
 from twoscale.problems import (
-    PROBLEMS,
     DiffusionProblem,
     Problem,
     describe_problem,
@@ -34,11 +33,6 @@ class ProblemContract:
     rectangle = (14, 22)
     smallest = (9, 9)
     tolerance = 1e-8  # of solutions, beside those by other means
-
-    @pytest.fixture(autouse=True)
-    def known(self, monkeypatch):
-        """Make the problem known by its name, for one test."""
-        monkeypatch.setitem(PROBLEMS, self.problem.name, self.problem)
 
     @pytest.fixture(params=GRIDS, ids=str)
     def grid(self, request):

@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 from twoscale.parts import Registry
-from twoscale.problems import registry
+from twoscale.problems import base
 
 FOLDER = Path(__file__).parents[2] / "examples" / "advection_diffusion"
 
@@ -34,4 +34,4 @@ def pretend_installed(place, monkeypatch):
     monkeypatch.syspath_prepend(str(place))
     monkeypatch.delitem(sys.modules, "advection_diffusion", raising=False)
     monkeypatch.syspath_prepend(str(FOLDER))
-    monkeypatch.setattr(registry, "PROBLEMS", Registry("problems"))
+    monkeypatch.setattr(base, "PROBLEMS", Registry("problems"))

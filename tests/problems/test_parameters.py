@@ -128,7 +128,7 @@ def test_settings_are_found_by_their_last_name():
 
 def test_a_problem_without_parameters_has_none():
     class Bare(Problem):
-        name = "bare"
+        name = boundary = solver = "bare"
         distribution = sample = solve = residual = None
 
     assert Bare().parameters() == {}

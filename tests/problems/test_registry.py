@@ -1,42 +1,25 @@
+from dataclasses import dataclass, field
+from typing import ClassVar
+
 import pytest
 
 from twoscale import Darcy, Poisson, Problem, TwoscaleError
 from twoscale.errors import TwoscaleWarning
 from twoscale.parts import Registry
-from twoscale.problems import (
-    GaussianRandomField,
-    get_problem,
-    make_problem,
-    problem_from,
-    register,
-    registry,
-)
+from twoscale.problems import GaussianRandomField, base, get_problem, make_problem, problem_from
 
 
-class Mine(Poisson):
-    name = "mine"
-
-
-class Abstract(Problem):
-    name = "abstract"
-    boundary = "none"
-    solver = "none"
-
-
-class Silent(Problem):
-    name = "silent"
-
-
-instance = Mine(forcing=GaussianRandomField(alpha=4.0))
+class Nameless(Problem):
+    pass
 
 
 @pytest.fixture(autouse=True)
 def table(monkeypatch):
     """A table of problems that may be changed, with no entry points loaded."""
     ours = Registry("problems")
-    ours.update({name: registry.PROBLEMS[name] for name in ("poisson", "darcy")})
-    monkeypatch.setattr(registry, "PROBLEMS", ours)
-    monkeypatch.setattr(registry, "_NUMBERS", {1: "poisson", 2: "darcy"})
+    ours.update({"poisson": Poisson, "darcy": Darcy})
+    monkeypatch.setattr(base, "PROBLEMS", ours)
+    monkeypatch.setattr(base, "_NUMBERS", {1: "poisson", 2: "darcy"})
     return ours
 
 
@@ -58,35 +41,46 @@ def install(tmp_path, monkeypatch):
 # By name
 
 
-@pytest.mark.parametrize("problem", [Mine, Mine(), instance, Darcy(high=100.0)])
-def test_a_problem_of_ones_own_can_be_registered_and_again(problem):
-    register(Mine)
-    assert register(problem) is problem
-    made = problem() if problem is Mine else problem
-    assert get_problem(problem.name) == made
-    assert get_problem("poisson") == Poisson()
-
-
 def test_an_unknown_name_is_told_with_those_that_are_known():
     with pytest.raises(TwoscaleError, match="'burgers': known are poisson, d"):
         get_problem("burgers")
 
 
+def test_a_problem_of_ones_own_is_known_by_its_name_and_may_be_defined_again():
+    for alpha in (3.0, 4.0):
+
+        @dataclass(frozen=True)
+        class Mine(Poisson):
+            forcing: GaussianRandomField = field(default=GaussianRandomField(alpha))
+
+            name: ClassVar[str] = "mine"
+
+        assert get_problem("mine") == Mine(GaussianRandomField(alpha))
+
+
+def define(kind=Poisson, **body):
+    return type("Mine", (kind,), body)
+
+
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("kind", "names", "words"),
     [
-        (3, "subclass of Problem or an instance, got 3"),
-        (int, "subclass of Problem or an instance"),
-        (Silent, "Silent needs a text `boundary`"),
-        (Abstract, "Abstract cannot be made without arguments"),
-        (type("Spaced", (Poisson,), {"name": "a b"}), "got 'a b'"),
-        (type("Impostor", (Poisson,), {"name": "darcy"}), "'darcy' is one of twoscale's own"),
-        (type("Twin", (Poisson,), {"name": "twin", "number": 2}), "twin has the number 2 of darcy"),
+        (Poisson, {"name": "darcy"}, "'darcy' is one of twoscale's own"),
+        (Problem, {"name": "silent"}, "Mine needs a text `boundary`"),
+        (Poisson, {"name": 3}, "Mine needs a text `name`"),
+        (Poisson, {"name": "twin", "number": 2}, "twin has the number 2 of darcy"),
+        (Poisson, {"name": "a b"}, "got 'a b'"),
     ],
 )
-def test_what_is_no_problem_is_refused(given, words):
+def test_what_is_no_problem_is_refused(kind, names, words):
     with pytest.raises(TwoscaleError, match=words):
-        register(given)
+        define(kind, **names)
+
+
+def test_a_problem_that_lacks_a_method_cannot_be_made():
+    define(Problem, name="abstract", boundary="none", solver="none")
+    with pytest.raises(TwoscaleError, match="cannot be made without arguments"):
+        get_problem("abstract")
 
 
 # With settings
@@ -127,6 +121,11 @@ def test_settings_that_do_not_fit_are_refused(settings, words):
 # From descriptions
 
 
+def test_no_problem_and_an_unknown_one_give_none():
+    assert problem_from(None) is None
+    assert problem_from({"name": "burgers", "parameters": {"viscosity": 0.1}}) is None
+
+
 @pytest.mark.parametrize(
     ("description", "words"),
     [
@@ -145,12 +144,30 @@ def test_descriptions_that_do_not_fit_are_refused(description, words):
 # From installed packages
 
 
+def test_problems_of_installed_packages_are_found(install, table, monkeypatch):
+    install(theirs="their_module:Theirs")
+
+    monkeypatch.setattr(table, "_import", lambda entry: define(name="theirs"))
+    assert get_problem("theirs").name == "theirs"
+    assert "theirs" in list(table)
+
+
+def test_packages_are_searched_only_when_needed(table, monkeypatch):
+    calls = []
+    monkeypatch.setattr(table, "_load", lambda: calls.append(1))
+    get_problem("darcy")
+    assert calls == []
+    with pytest.warns(TwoscaleWarning, match="'other' is not known"):
+        assert problem_from({"name": "other", "parameters": {}}) is None
+    assert calls
+
+
 @pytest.mark.parametrize(
     ("place", "reason"),
     [
         ("no_such_module:Problem", "No module named 'no_such_module'"),
         ("tests.problems.test_registry:Missing", "has no attribute 'Missing'"),
-        ("tests.problems.test_registry:Abstract", "defines nothing with the name 'broken'"),
+        ("tests.problems.test_registry:Nameless", "defines nothing with the name 'broken'"),
     ],
 )
 def test_a_broken_entry_point_is_left_out_with_a_warning(install, table, place, reason):
@@ -160,14 +177,3 @@ def test_a_broken_entry_point_is_left_out_with_a_warning(install, table, place, 
     assert reason in str(caught[0].message)
     assert known[:2] == ["poisson", "darcy"]
     assert "broken" not in known
-
-
-def test_packages_are_searched_only_when_needed(table, monkeypatch):
-    calls = []
-    monkeypatch.setattr(table, "_load", lambda: calls.append(1))
-    get_problem("darcy")
-    assert problem_from(None) is None
-    assert calls == []
-    with pytest.warns(TwoscaleWarning, match="'other' is not known"):
-        assert problem_from({"name": "other", "parameters": {}}) is None
-    assert calls

@@ -12,6 +12,7 @@ import pytest
 from tests.surrogate.sealed import edit_manifest
 from tests.surrogate.tiny import make
 from twoscale import METHODS, Darcy, Poisson, Surrogate, TwoscaleError
+from twoscale.problems import PROBLEMS
 from twoscale.surrogate import artifact
 
 any_method = pytest.mark.parametrize("method", METHODS)
@@ -232,7 +233,7 @@ def test_parameters_that_were_channels_are_refused(arrays, tmp_path):
         Surrogate.load(tmp_path / "s", device="cpu")
 
 
-def test_a_problem_of_ones_own_is_given_again_at_loading(fitted, tmp_path):
+def test_a_problem_of_ones_own_is_given_again_at_loading(fitted, tmp_path, own_parts):
     class Heat(Poisson):
         name = "heat"
 
@@ -242,6 +243,8 @@ def test_a_problem_of_ones_own_is_given_again_at_loading(fitted, tmp_path):
         surrogate.save(tmp_path / "s")
     finally:
         surrogate.problem = known
+    assert Surrogate.load(tmp_path / "s").problem.name == "heat"
+    del PROBLEMS["heat"]  # as in another process
     assert Surrogate.load(tmp_path / "s").problem is None
     assert Surrogate.load(tmp_path / "s", problem=Heat()).problem.name == "heat"
 

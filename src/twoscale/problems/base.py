@@ -1,8 +1,10 @@
-"""What a problem is."""
+"""What a problem is, and the problems that are known by name."""
 
 from __future__ import annotations
 
 import hashlib
+import re
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
@@ -14,9 +16,15 @@ from torch import Tensor
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
 from twoscale.domain.symmetries import Group, symmetry_group
-from twoscale.errors import TwoscaleError
+from twoscale.errors import TwoscaleError, TwoscaleWarning, unknown_name
 from twoscale.fields.source import slices
-from twoscale.problems.parameters import build, plain
+from twoscale.parts import Registry
+from twoscale.problems.parameters import build, plain, with_settings
+
+PROBLEMS: Registry[type[Problem]] = Registry("problems")
+"""All problems by name."""
+
+_NUMBERS: dict[int, str] = {}  # the problem that draws its samples with each number
 
 
 class Problem(ABC):
@@ -27,6 +35,7 @@ class Problem(ABC):
     one channel may leave the channel axis out: what comes as (batch, height, width) leaves as such.
 
     A problem with parameters is a dataclass; its fields are stored with datasets and surrogates.
+    All of them need defaults. A subclass with a `name` of its own is known by it.
     """
 
     name: ClassVar[str]
@@ -43,8 +52,8 @@ class Problem(ABC):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        if "name" in vars(cls) and "number" not in vars(cls):
-            cls.number = number_of(cls.name)
+        if "name" in vars(cls):
+            _register(cls)
 
     @property
     @abstractmethod
@@ -171,3 +180,82 @@ def in_parts(
 def number_of(name: str) -> int:
     """Return the number of a problem that gives itself none: from 2^63 on, far above ours."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) | 2**63
+
+
+def _register(kind: type[Problem]) -> None:
+    """Make a class known, once it says what a problem must say and draws samples of its own."""
+    for attribute in ("name", "boundary", "solver"):
+        if not isinstance(getattr(kind, attribute, None), str):
+            raise TwoscaleError(f"the problem {kind.__name__} needs a text `{attribute}`")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", kind.name):
+        raise TwoscaleError(
+            f"the name of a problem has letters, digits, - and _ only, got '{kind.name}'"
+        )
+    if "number" not in vars(kind):
+        kind.number = number_of(kind.name)
+    other = _NUMBERS.setdefault(kind.number, kind.name)
+    if other != kind.name:
+        raise TwoscaleError(
+            f"{kind.name} has the number {kind.number} of {other}, so that both would draw the "
+            "same samples: leave the number out, and it follows from the name"
+        )
+    PROBLEMS[kind.name] = kind
+
+
+def get_problem(name: str) -> Problem:
+    """Return the problem of that name, with default parameters."""
+    kind = PROBLEMS.get(name)
+    if kind is None:
+        raise unknown_name("problem", name, PROBLEMS)
+    try:
+        return kind()
+    except TypeError as error:
+        raise TwoscaleError(
+            f"the problem {kind.__name__} cannot be made without arguments ({error}): give all "
+            "parameters defaults and write all methods"
+        ) from error
+
+
+def make_problem(name: str, settings: Mapping[str, Any] | None = None) -> Problem:
+    """Return the problem of that name with some parameters set; texts are read as values.
+
+    >>> from twoscale.problems import make_problem
+    >>> problem = make_problem("darcy", {"high": "100", "low": 1, "medium.alpha": "3"})
+    >>> problem.high, problem.low, problem.medium.alpha
+    (100.0, 1.0, 3.0)
+    """
+    problem = get_problem(name)
+    if not settings:
+        return problem
+    return problem.from_parameters(with_settings(problem.parameters(), settings, name))
+
+
+def describe_problem(problem: Problem) -> dict[str, Any]:
+    """Return the problem's name and parameters in plain values, for `problem_from`."""
+    return {"name": problem.name, "parameters": problem.parameters()}
+
+
+def problem_from(description: Any) -> Problem | None:
+    """Return the problem that `describe_problem` described; None if its name is not known.
+
+    None describes no problem, and gives None.
+    """
+    if description is None:
+        return None
+    fits = isinstance(description, Mapping) and set(description) == {"name", "parameters"}
+    if not fits or not isinstance(description["name"], str):
+        raise TwoscaleError(
+            f"a problem is described by its name and its parameters, got {description!r}"
+        )
+    known, parameters = PROBLEMS.get(description["name"]), description["parameters"]
+    if known is None:
+        warnings.warn(
+            f"the problem '{description['name']}' is not known here, so there are no residuals: "
+            "install the package that defines it",
+            TwoscaleWarning,
+            stacklevel=2,
+        )
+        return None
+    if not isinstance(parameters, Mapping):
+        raise TwoscaleError(f"{known.name} needs a dictionary of parameters, got {parameters!r}")
+    return known.from_parameters(parameters)

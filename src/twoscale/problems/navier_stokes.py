@@ -17,14 +17,12 @@ from twoscale.domain.grid import Grid
 from twoscale.problems.base import Problem, in_parts
 from twoscale.problems.parameters import check_positive
 from twoscale.problems.random_field import standard_normals
-from twoscale.problems.registry import register
 
 _SHIFT = 9.0  # of the eigenvalues of the forcing's covariance
 _SOLVE_VALUES = 2**17  # nodes solved for together: few enough to stay in a CPU's cache
 _SOLVE_VALUES_CUDA = 2**25
 
 
-@register
 @dataclass(frozen=True)
 class NavierStokes(Problem):
     """dw/dt + v . grad(w) - nu Laplace(w) = f on the periodic square (0, 2 pi)^2; f to w(T).

@@ -12,10 +12,8 @@ from torch import Tensor
 from twoscale.domain.grid import Grid
 from twoscale.problems.diffusion import DiffusionProblem, solve_laplace, with_boundary
 from twoscale.problems.random_field import GaussianRandomField
-from twoscale.problems.registry import register
 
 
-@register
 @dataclass(frozen=True)
 class Poisson(DiffusionProblem):
     """Laplace(u) = f with u = 0 on the boundary.

@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import torch
@@ -14,7 +15,7 @@ from torch.nn import functional
 
 from twoscale.domain.grid import Grid
 from twoscale.errors import TwoscaleError
-from twoscale.math.transforms import sine_transform
+from twoscale.math.transforms import sine_matrix, sine_transform
 from twoscale.problems.base import Problem
 from twoscale.problems.parameters import check_positive
 from twoscale.problems.random_field import uniforms
@@ -81,6 +82,89 @@ class SineSeriesProblem(Problem):
         return solution.reshape(inputs.shape)
 
 
+@dataclass(frozen=True)
+class CNOPoisson(SineSeriesProblem):
+    """-Laplace(u) = f with u = 0 on the boundary; from f to u.
+
+    f = (pi / K^2) sum of a_ij sqrt(i^2 + j^2) sin(pi i x) sin(pi j y) over i and j from 1 to K,
+    with a_ij uniform between -1 and 1. u is known: (1 / (pi K^2)) sum of a_ij / sqrt(i^2 + j^2)
+    times the same sines. This is a benchmark of Raonic et al. (2023), the authors of CNO. K = 16 is
+    the distribution for training and testing, K = 20 the one outside of it.
+
+    Parameters
+    ----------
+    waves
+        K, 16 by default; at most the number of nodes per side minus 2.
+
+    Examples
+    --------
+    >>> problem = CNOPoisson(waves=4)
+    >>> forcing = problem.sample(problem.grid(9, 9), [0, 1], seed=0)
+    >>> bool(problem.residual(forcing, problem.solve(forcing)).abs().max() < 1e-12)
+    True
+    """
+
+    waves: int = 16
+
+    name: ClassVar[str] = "cno-poisson"
+    number: ClassVar[int] = 6
+    power: ClassVar[float] = 0.5
+    fixed_operator: ClassVar[bool] = True
+    solver: ClassVar[str] = "exact for the sine series through the nodes, by DST-I, float64"
+
+    def factors(self, squares: Tensor) -> Tensor:
+        return 1 / (math.pi**2 * squares)
+
+    def residual(self, inputs: Tensor, outputs: Tensor) -> Tensor:
+        """Return -Laplace(u) - f at the interior nodes, for the sine series through u there."""
+        inside = (..., slice(1, -1), slice(1, -1))
+        interior = outputs[inside]
+        rows, columns = (
+            second_derivative(size, outputs.device).to(outputs.dtype)
+            for size in interior.shape[-2:]
+        )
+        return -(rows @ interior) - interior @ columns - inputs[inside]
+
+
+@dataclass(frozen=True)
+class CNOWave(SineSeriesProblem):
+    """u_tt = c^2 Laplace(u) with u = 0 on the boundary and u_t(0) = 0; from u(0) to u(T).
+
+    u(0) = (pi / K^2) sum of a_ij (i^2 + j^2)^-1 sin(pi i x) sin(pi j y) over i and j from 1 to K,
+    with a_ij uniform between -1 and 1. u(T) is known: each sine times cos(c pi T sqrt(i^2 + j^2)).
+    This is a benchmark of Raonic et al. (2023), the authors of CNO. K = 24 is the distribution for
+    training and testing, K = 32 the one outside of it.
+
+    Parameters
+    ----------
+    waves
+        K, 24 by default; at most the number of nodes per side minus 2.
+    speed
+        c, 0.1 by default.
+    time
+        T, 5 by default.
+
+    Examples
+    --------
+    >>> problem = CNOWave(waves=4)
+    >>> start = problem.sample(problem.grid(9, 9), [0, 1], seed=0)
+    >>> problem.solve(start).shape
+    torch.Size([2, 9, 9])
+    """
+
+    waves: int = 24
+    speed: float = 0.1
+    time: float = 5.0
+
+    name: ClassVar[str] = "cno-wave"
+    number: ClassVar[int] = 7
+    power: ClassVar[float] = -1.0
+    solver: ClassVar[str] = "exact for the sine series through the nodes, by DST-I, float64"
+
+    def factors(self, squares: Tensor) -> Tensor:
+        return torch.cos(self.speed * math.pi * self.time * squares.sqrt())
+
+
 def squared_waves(modes: Tensor) -> Tensor:
     """Return i^2 + j^2 (rows, columns), i and j from 1, for coefficients (..., rows, columns)."""
     rows, columns = (
@@ -95,3 +179,11 @@ def _sines(nodes: int, waves: int, device: torch.device) -> Tensor:
     inner = torch.arange(1, nodes - 1, dtype=torch.float64)
     numbers = torch.arange(1, waves + 1, dtype=torch.float64)
     return torch.sin(math.pi / (nodes - 1) * torch.outer(inner, numbers)).to(device)
+
+
+@lru_cache(maxsize=8)
+def second_derivative(size: int, device: torch.device) -> Tensor:
+    """Return u'' (size, size) at interior nodes of the unit interval, of the sine series."""
+    sines = sine_matrix(size, torch.device("cpu"))
+    numbers = torch.arange(1, size + 1, dtype=torch.float64)
+    return (-(sines * (math.pi * numbers).square()) @ sines).to(device)

@@ -238,7 +238,7 @@ def elliptic(problem: Problem | str | None) -> DiffusionProblem:
     found = get_problem(problem) if isinstance(problem, str) else problem
     if isinstance(found, DiffusionProblem):
         return found
-    able = [name for name, one in PROBLEMS.items() if isinstance(one, DiffusionProblem)]
+    able = [name for name, kind in PROBLEMS.items() if issubclass(kind, DiffusionProblem)]
     form = "an equation -div(a grad u) = f with u = 0 on the boundary"
     if found is None:
         raise TwoscaleError(
