@@ -12,7 +12,7 @@ from twoscale.problems import (
     GaussianRandomField,
     Helmholtz,
     NavierStokes,
-    darcy_fno,
+    darcy,
     diffusion,
     helmholtz,
 )
@@ -62,7 +62,7 @@ def test_inputs_that_are_not_positive_are_refused(problem, value):
     [
         (Darcy(), 20, (diffusion, "_SOLVE_VALUES", 3 * 20 * 20)),
         (Helmholtz(frequency=100.0), 12, (helmholtz, "_SOLVE_VALUES", 2 * 12**3)),
-        (DarcyFNO(nodes=25), 9, (darcy_fno, "_FINE_VALUES", 2 * 25 * 25)),
+        (DarcyFNO(nodes=25), 9, (darcy, "_FINE_VALUES", 2 * 25 * 25)),
     ],
     ids=["darcy", "helmholtz", "darcy-fno"],
 )
