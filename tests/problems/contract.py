@@ -195,15 +195,6 @@ class DiffusionContract(ResidualContract):
         for edge in (solution[:, 0], solution[:, -1], solution[..., 0], solution[..., -1]):
             assert not edge.any()
 
-    def test_bounds_enclose_the_coefficient(self):
-        inputs = self.problem.sample(self.small_grid(), range(4), seed=0)
-        for fields in (inputs, inputs[:, None]):
-            low, high = self.problem.coefficient_bounds(fields)
-            assert self.problem.coefficient(fields).shape == fields.shape
-            assert low.shape == high.shape == (4,)
-            assert bool((low > 0).all())
-            assert bool((low <= high).all())
-
     def test_the_system_is_that_of_the_residual(self):
         """A u - f, with A symmetric and positive, is the residual up to the sign it is told in."""
         inputs = self.problem.sample(self.small_grid(self.rectangle), range(3), seed=0)

@@ -43,11 +43,6 @@ class DiffusionProblem(Problem):
         """Return the coefficient at cell faces; None stands for 1 everywhere."""
         return face_means(self.coefficient(inputs))
 
-    def coefficient_bounds(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the least and largest diffusion coefficient of each sample, (batch,) each."""
-        least, largest = self.coefficient(inputs).flatten(1).aminmax(dim=1)
-        return least, largest
-
     def residual(self, inputs: Tensor, outputs: Tensor) -> Tensor:
         """Return -div_h(a grad_h u) - f at the interior nodes."""
         return -diffusion_through(outputs, self.faces(inputs)) - self.right_side(inputs)
