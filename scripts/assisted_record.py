@@ -24,7 +24,7 @@ from torch import Tensor
 from twoscale import Darcy, Surrogate
 from twoscale.math.measures import Compared, relative_errors
 from twoscale.problems.darcy import DarcyFNO
-from twoscale.runtime.timing import now
+from twoscale.runtime.progress import now
 from twoscale.surrogate.options import resolve_device
 
 TEST_SEED = 2  # of the study `leaderboard`

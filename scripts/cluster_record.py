@@ -40,7 +40,7 @@ from twoscale.fields.source import chunk_length, range_length, slices
 from twoscale.fields.workers import THREADS, Workers
 from twoscale.run import fit_run
 from twoscale.runtime.memory import peak_memory
-from twoscale.runtime.timing import now
+from twoscale.runtime.progress import now
 
 SIDE, PATCHES = 256, (16, 16)
 WAVES = 24  # along an axis

@@ -44,7 +44,7 @@ from launchers import (
 )
 from records import write_record
 
-from twoscale.runtime.timing import now
+from twoscale.runtime.progress import now
 
 _FIT = ["--method", "two-scale", "--set", "epochs=2", "--device", "cpu"]
 _NODES = 64

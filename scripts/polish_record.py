@@ -22,7 +22,7 @@ from torch import Tensor
 
 from twoscale import Darcy, Surrogate, certify, polish
 from twoscale.math.measures import Compared, relative_errors
-from twoscale.runtime.timing import now
+from twoscale.runtime.progress import now
 from twoscale.surrogate.options import resolve_device
 
 STEPS = 3

@@ -31,7 +31,7 @@ from faults.google_storage import google_storage
 from faults.storage import Storage, s3_storage
 from records import write_record
 
-from twoscale.runtime.timing import now
+from twoscale.runtime.progress import now
 
 SERVERS = {"s3": s3_storage, "gs": google_storage}
 PATIENCE = 5.0  # seconds that the client waits, here instead of 30

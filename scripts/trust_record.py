@@ -24,11 +24,11 @@ from twoscale.fields.pairs import Pairs, SplitData
 from twoscale.fields.samples import as_samples
 from twoscale.fields.source import Batch, slices
 from twoscale.problems.random_field import GaussianRandomField
-from twoscale.runtime.timing import now
+from twoscale.runtime.progress import now
 from twoscale.surrogate.options import resolve_device
 from twoscale.trust import LEVEL, Coverage
 from twoscale.trust.band import relative_to_prediction
-from twoscale.trust.conformal import conformal_quantile
+from twoscale.trust.statistics import conformal_quantile
 
 Fields = tuple[Tensor, Tensor]
 NOISE = 0.2  # of the inputs' standard deviation

@@ -16,7 +16,7 @@ from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
 from twoscale.parts import build, describe
 from twoscale.representation import BlockPCA
-from twoscale.runtime.timing import Clock
+from twoscale.runtime.progress import Clock
 
 
 class Chunks(ChunkSource):

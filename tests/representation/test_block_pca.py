@@ -5,7 +5,7 @@ from tests.representation.contract import RepresentationContract, relative
 from tests.spaces import poisson_fields
 from twoscale import GlobalPCA, PatchPCA, RankRule
 from twoscale.fields.source import as_source
-from twoscale.runtime.timing import Clock
+from twoscale.runtime.progress import Clock
 
 
 class TestNotStandardised(RepresentationContract):

@@ -7,8 +7,7 @@ import torch
 from tests.representation.contract import relative, worst_channel
 from tests.spaces import poisson_fields
 from twoscale import RestrictedPCA
-from twoscale.domain.aggregation import _interpolation, _means
-from twoscale.domain.cuts import Axis, Cuts
+from twoscale.domain.cuts import Axis, Cuts, _interpolation, _means
 from twoscale.domain.grid import Grid
 from twoscale.domain.space import Space
 from twoscale.representation.field_pca import _cells

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from twoscale.errors import TwoscaleError
-from twoscale.runtime import timing as clock_module
-from twoscale.runtime.timing import Clock, add_seconds, parse_duration
+from twoscale.runtime import progress as clock_module
+from twoscale.runtime.progress import Clock, add_seconds, parse_duration
 
 
 @pytest.fixture

@@ -169,7 +169,7 @@ def test_parameters_may_follow(arrays):
 def test_each_is_charged_an_equal_share_of_the_time(data, monkeypatch):
     ticks = itertools.count()  # a stage lasts one second
     monkeypatch.setattr(
-        "twoscale.runtime.timing.now", lambda: float(next(ticks))
+        "twoscale.runtime.progress.now", lambda: float(next(ticks))
     )  # a stage lasts 1 s
     surrogates = [make(seed=seed) for seed in range(4)]
     fit_together(surrogates, [data] * 4)

@@ -5,7 +5,7 @@ import torch
 
 from twoscale.errors import TwoscaleError
 from twoscale.trust.band import NODES, Band, relative_to_prediction
-from twoscale.trust.conformal import check_level
+from twoscale.trust.statistics import check_level
 
 SHAPE = (2, 6, 6)
 

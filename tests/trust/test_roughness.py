@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from twoscale.domain.grid import Grid
-from twoscale.trust.roughness import NeighbourSquares, lag_squares
+from twoscale.trust.statistics import NeighbourSquares, lag_squares
 
 GRIDS = [(16, 16), (17, 9), (9, 17), (1, 20), (20, 1), (2, 2), (3, 2), (2, 40), (37, 70), (300, 3)]
 

@@ -46,7 +46,7 @@ def demo(
     from twoscale.cli.terminal import print_table, say
     from twoscale.report.demo_page import demo_table
     from twoscale.report.run_record import read_run
-    from twoscale.runtime.timing import parse_duration
+    from twoscale.runtime.progress import parse_duration
 
     asked = DemoOptions(samples, resolution, parse_duration(budget), epochs, seed, device)
     runs = run_demo(out, asked, overwrite=overwrite)

@@ -116,7 +116,7 @@ def fit(
     from twoscale.run import RunRequest, auto_run, fit_runs
     from twoscale.runtime.memory import parse_size
     from twoscale.runtime.processes import is_first
-    from twoscale.runtime.timing import parse_duration
+    from twoscale.runtime.progress import parse_duration
 
     files = _one_of(data, train)
     expect(PAIRS, *files, test)

@@ -15,8 +15,8 @@ from twoscale.cli.terminal import is_quiet, print_table, say
 from twoscale.errors import TwoscaleError
 from twoscale.files import check_target
 from twoscale.problems import describe_problem
+from twoscale.runtime.progress import now
 from twoscale.runtime.texts import percent
-from twoscale.runtime.timing import now
 from twoscale.surrogate.assessment import Flags
 from twoscale.trust import Certificate, Polished, certify, polish
 from twoscale.trust.certificate import elliptic

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -99,7 +98,7 @@ class PairSolver:
         layout = Layout(samples, *(_side(channels, grid) for channels in problem.channels))
         return cls(problem, layout, seed)
 
-    def batches(self, device: torch.device | str) -> Iterator[slice]:
+    def batches(self, device: torch.device | str) -> list[slice]:
         """Return the samples that are solved together: a multiple of a chunk."""
         kind, chunk = torch.device(device).type, self.layout.chunk
         values = _BATCH_VALUES["cuda" if kind == "cuda" else "cpu"]

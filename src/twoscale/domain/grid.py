@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from twoscale.domain.aggregation import Aggregation
-from twoscale.domain.cuts import Axis, Cuts
+from twoscale.domain.cuts import Aggregation, Axis, Cuts
 from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError
 

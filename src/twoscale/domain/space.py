@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from twoscale.domain.aggregation import Aggregation
+from twoscale.domain.cuts import Aggregation
 from twoscale.domain.grid import Grid
 from twoscale.domain.patches import Partition
 from twoscale.errors import TwoscaleError

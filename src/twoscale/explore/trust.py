@@ -9,9 +9,9 @@ from twoscale.problems import Darcy, Poisson, Problem
 from twoscale.surrogate import Surrogate
 from twoscale.trust import NODES
 from twoscale.trust.band import Band
-from twoscale.trust.conformal import conformal_quantile, fewest_samples
 from twoscale.trust.difficulty import DISAGREEMENT, members_of
 from twoscale.trust.input_range import InputRange
+from twoscale.trust.statistics import conformal_quantile, fewest_samples
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 """The levels of radii that a page offers, if there are enough calibration samples."""

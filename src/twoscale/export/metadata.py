@@ -13,7 +13,7 @@ from twoscale.operators.operators import FieldOperator
 from twoscale.problems import Problem, describe_problem
 from twoscale.representation import Transformed
 from twoscale.trust import LEVEL, Trust
-from twoscale.trust.conformal import conformal_quantile, fewest_samples
+from twoscale.trust.statistics import conformal_quantile, fewest_samples
 
 FORMAT_VERSION = 1
 _BATCH = "batch"

@@ -26,7 +26,7 @@ from twoscale.math.measures import AffineMeasure, Compared, in_unit, relative_l2
 from twoscale.math.traces import TRACES
 from twoscale.operators.fitting import FitOptions, FitRecord, train_members
 from twoscale.operators.operators import FieldOperator, LatentOperator
-from twoscale.predictors.schedule import BatchSize, Epochs, LearningRate
+from twoscale.predictors.base import BatchSize, Epochs, LearningRate
 from twoscale.problems import Problem
 from twoscale.problems.measures import flux_trace_error, has_coefficient, has_flux, residual_rms
 from twoscale.representation import Representation

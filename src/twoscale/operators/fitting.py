@@ -19,10 +19,9 @@ from twoscale.representation import Representation
 from twoscale.runtime import processes
 from twoscale.runtime.logs import LOGGER
 from twoscale.runtime.precision import check_variation
-from twoscale.runtime.progress import Progress
+from twoscale.runtime.progress import Clock, Progress, device_peak_gigabytes, reset_peak_memory
 from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.stages import TRAINING
-from twoscale.runtime.timing import Clock, device_peak_gigabytes, reset_peak_memory
 from twoscale.training import Deadline, History, Task, TimeLimit, mean_loss, train_together
 
 

@@ -20,8 +20,15 @@ from twoscale.math.ridge import (
     squared_errors_of_parts,
 )
 from twoscale.networks import DenseNetwork
-from twoscale.predictors import schedule
-from twoscale.predictors.base import EIGEN, CodePredictor, Pack, PredictorCost, Sizes, load_weights
+from twoscale.predictors.base import (
+    EIGEN,
+    CodePredictor,
+    Objective,
+    Pack,
+    PredictorCost,
+    Sizes,
+    load_weights,
+)
 from twoscale.representation import Representation
 from twoscale.representation.geometry import channel_metrics, decoder_isometry
 from twoscale.settings import real
@@ -234,9 +241,7 @@ class Affine(NetworkPredictor):
     closed_form = True
     cost = PredictorCost(affine_work, linear=True)
 
-    def __init__(
-        self, *, ridge: Ridge = None, objective: schedule.Objective = "block-balanced"
-    ) -> None:
+    def __init__(self, *, ridge: Ridge = None, objective: Objective = "block-balanced") -> None:
         super().__init__(objective=objective)
         self.ridge = ridge
 

@@ -5,17 +5,35 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, ClassVar, Self
 
 from torch import Tensor, nn
 
 from twoscale.domain.space import Domain, Space
 from twoscale.errors import TwoscaleError, did_you_mean
 from twoscale.parts import PARTS, Part
-from twoscale.predictors import schedule
 from twoscale.representation import Representation
-from twoscale.training import CodePairs, Task
+from twoscale.settings import RATE, choice, real, whole
+from twoscale.training import CodePairs, Plan, Task
+from twoscale.training.task import OBJECTIVES
+
+Objective = Annotated[str, choice("how errors of the code are weighted", OBJECTIVES)]
+Epochs = Annotated[int, whole("passes over the training set", schedule=True, passes=True)]
+BatchSize = Annotated[int, whole("samples per optimiser step", schedule=True)]
+LearningRate = Annotated[float, real("the optimiser's first rate", *RATE)]
+WeightDecay = Annotated[float, real("L2 weight decay", 0.0, 10.0, "a number from 0 to 10")]
+Patience = Annotated[
+    int,
+    whole(
+        "epochs without a better validation loss before the rate is halved",
+        schedule=True,
+        passes=True,
+    ),
+]
+EvaluationBatch = Annotated[
+    int, whole("fields per step of validation and prediction", schedule=True)
+]
 
 _RESERVED = {"method", "seed", "device", "problem", "inputs", "outputs", "predictor", "correction"}
 
@@ -157,7 +175,7 @@ class CodePredictor(Part, nn.Module, ABC):
             )
         super().__init_subclass__(**options)
 
-    def __init__(self, *, objective: schedule.Objective = "block-balanced") -> None:
+    def __init__(self, *, objective: Objective = "block-balanced") -> None:
         super().__init__()
         self.objective = objective
         self.chosen: dict[str, Any] = {}
@@ -265,3 +283,9 @@ def _not_finite(module: nn.Module) -> str | None:
     """Return the name of the first tensor with a value that is NaN or infinite."""
     values = module.state_dict().items()
     return next((name for name, value in values if not bool(value.isfinite().all())), None)
+
+
+def plan_of(arguments: Mapping[str, Any], **fixed: Any) -> Plan:
+    """Return the plan of a training: those of a constructor's arguments that it has, and others."""
+    own = {one.name: arguments[one.name] for one in fields(Plan) if one.name in arguments}
+    return Plan(**own, **fixed)

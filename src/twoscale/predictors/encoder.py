@@ -8,8 +8,17 @@ from torch import nn
 
 from twoscale.domain.space import Space
 from twoscale.networks import FieldEncoder
-from twoscale.predictors import schedule
-from twoscale.predictors.base import PredictorCost, Probe, Sizes
+from twoscale.predictors.base import (
+    BatchSize,
+    Epochs,
+    EvaluationBatch,
+    Objective,
+    PredictorCost,
+    Probe,
+    Sizes,
+    WeightDecay,
+    plan_of,
+)
 from twoscale.predictors.field_predictor import GPU_SPEED, FieldPredictor, seen_fields
 from twoscale.settings import POSITIVE, RATE, choice, real, whole
 
@@ -87,7 +96,7 @@ class Encoder(FieldPredictor):
     def __init__(
         self,
         *,
-        objective: schedule.Objective = "field",
+        objective: Objective = "field",
         width: Annotated[
             int, whole("channels of the Fourier layers, or of an encoder's finest level")
         ] = 64,
@@ -106,9 +115,9 @@ class Encoder(FieldPredictor):
                 "nodes per side of an encoder's finest cells; none: about 32 cells per direction"
             ),
         ] = None,
-        epochs: schedule.Epochs = 30,
-        batch_size: schedule.BatchSize = 32,
-        evaluation_batch: schedule.EvaluationBatch = 64,
+        epochs: Epochs = 30,
+        batch_size: BatchSize = 32,
+        evaluation_batch: EvaluationBatch = 64,
         optimiser: Annotated[
             str,
             choice("optimiser of an encoder; rate and clip follow from it", OPTIMISERS),
@@ -123,11 +132,11 @@ class Encoder(FieldPredictor):
                 *POSITIVE,
             ),
         ] = None,
-        weight_decay: schedule.WeightDecay = 0.0,
+        weight_decay: WeightDecay = 0.0,
     ) -> None:
         rate, norm = OPTIMISERS[optimiser]
         learning_rate, clip = learning_rate or rate, clip or norm
-        plan = schedule.plan_of(locals(), patience=1, on_fields=True, one_cycle=True)
+        plan = plan_of(locals(), patience=1, on_fields=True, one_cycle=True)
         super().__init__(objective=objective, plan=plan, members=members)
         self.width = width
         self.blocks = blocks

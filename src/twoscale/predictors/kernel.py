@@ -19,9 +19,8 @@ from torch import Tensor, nn
 from twoscale.domain.symmetries import IDENTITY, Group, irreducible, is_closed, products
 from twoscale.errors import TwoscaleError
 from twoscale.math.ridge import Modes, geometric_mean, squared_errors
-from twoscale.predictors import schedule
 from twoscale.predictors.affine import FieldErrors, Ridge, affine_work, fit_affine
-from twoscale.predictors.base import EIGEN, CodePredictor, Pack, PredictorCost, Sizes
+from twoscale.predictors.base import EIGEN, CodePredictor, Objective, Pack, PredictorCost, Sizes
 from twoscale.representation import Representation
 from twoscale.representation.base import subset
 from twoscale.runtime.memory import free_memory, size_text
@@ -357,7 +356,7 @@ class Kernel(CodePredictor):
         kernel_samples: Annotated[
             int | None, whole("most training fields the kernel uses; none: all")
         ] = None,
-        objective: schedule.Objective = "block-balanced",
+        objective: Objective = "block-balanced",
     ) -> None:
         super().__init__(objective=objective)
         self.kinds = tuple(KERNELS) if kernel is None else (kernel,)

@@ -10,9 +10,20 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.networks import DenseNetwork
-from twoscale.predictors import schedule
 from twoscale.predictors.affine import Affine, FieldErrors, NetworkPredictor, Ridge, affine_work
-from twoscale.predictors.base import CodePredictor, Pack, PredictorCost, Sizes
+from twoscale.predictors.base import (
+    BatchSize,
+    CodePredictor,
+    Epochs,
+    LearningRate,
+    Objective,
+    Pack,
+    Patience,
+    PredictorCost,
+    Sizes,
+    WeightDecay,
+    plan_of,
+)
 from twoscale.representation import Representation
 from twoscale.representation.base import subset
 from twoscale.representation.geometry import decoder_isometry
@@ -74,17 +85,17 @@ class MLP(NetworkPredictor):
     def __init__(
         self,
         *,
-        objective: schedule.Objective = "block-balanced",
+        objective: Objective = "block-balanced",
         hidden_layers: HiddenLayers = 3,
         hidden_width: HiddenWidth = 128,
-        epochs: schedule.Epochs = 500,
-        batch_size: schedule.BatchSize = 32,
-        learning_rate: schedule.LearningRate = 1e-3,
-        weight_decay: schedule.WeightDecay = 1e-4,
-        patience: schedule.Patience = 30,
+        epochs: Epochs = 500,
+        batch_size: BatchSize = 32,
+        learning_rate: LearningRate = 1e-3,
+        weight_decay: WeightDecay = 1e-4,
+        patience: Patience = 30,
     ) -> None:
         super().__init__(hidden=(hidden_width,) * hidden_layers, objective=objective)
-        self.plan = schedule.plan_of(locals(), evaluation_batch=8192, small=True)
+        self.plan = plan_of(locals(), evaluation_batch=8192, small=True)
         self._from_coordinates: Tensor | None = (
             None  # (coordinates, code): undoes `_in_coordinates`
         )
@@ -178,14 +189,14 @@ class AffineMLP(CodePredictor):
         self,
         *,
         ridge: Ridge = None,
-        objective: schedule.Objective = "block-balanced",
+        objective: Objective = "block-balanced",
         hidden_layers: HiddenLayers = 3,
         hidden_width: HiddenWidth = 128,
-        epochs: schedule.Epochs = 500,
-        batch_size: schedule.BatchSize = 32,
-        learning_rate: schedule.LearningRate = 1e-3,
-        weight_decay: schedule.WeightDecay = 1e-4,
-        patience: schedule.Patience = 30,
+        epochs: Epochs = 500,
+        batch_size: BatchSize = 32,
+        learning_rate: LearningRate = 1e-3,
+        weight_decay: WeightDecay = 1e-4,
+        patience: Patience = 30,
     ) -> None:
         super().__init__(objective=objective)
         self.affine = Affine(ridge=ridge, objective=objective)

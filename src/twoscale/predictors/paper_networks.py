@@ -8,8 +8,18 @@ from torch import nn
 
 from twoscale.domain.space import Space
 from twoscale.networks import FNO2d, RefinementNet
-from twoscale.predictors import schedule
-from twoscale.predictors.base import PredictorCost, Probe
+from twoscale.predictors.base import (
+    BatchSize,
+    Epochs,
+    EvaluationBatch,
+    LearningRate,
+    Objective,
+    Patience,
+    PredictorCost,
+    Probe,
+    WeightDecay,
+    plan_of,
+)
 from twoscale.predictors.field_predictor import GPU_SPEED, FieldPredictor, field_network_work
 from twoscale.settings import whole
 
@@ -63,19 +73,19 @@ class FNO(FieldPredictor):
     def __init__(
         self,
         *,
-        objective: schedule.Objective = "vector",
+        objective: Objective = "vector",
         layers: Annotated[int, whole("Fourier layers", 1, 1000)] = 4,
         width: Annotated[
             int, whole("channels of the Fourier layers, or of an encoder's finest level")
         ] = 32,
         modes: Annotated[int, whole("Fourier modes kept per direction")] = 12,
         padding: Annotated[int, whole("nodes of padding at the far edges", 0)] = 8,
-        epochs: schedule.Epochs = 100,
-        batch_size: schedule.BatchSize = 16,
-        evaluation_batch: schedule.EvaluationBatch = 64,
-        learning_rate: schedule.LearningRate = 1e-3,
-        weight_decay: schedule.WeightDecay = 0.0,
-        patience: schedule.Patience = 5,
+        epochs: Epochs = 100,
+        batch_size: BatchSize = 16,
+        evaluation_batch: EvaluationBatch = 64,
+        learning_rate: LearningRate = 1e-3,
+        weight_decay: WeightDecay = 0.0,
+        patience: Patience = 5,
         early_stop: Annotated[
             int | None,
             whole(
@@ -85,7 +95,7 @@ class FNO(FieldPredictor):
             ),
         ] = 15,
     ) -> None:
-        plan = schedule.plan_of(locals(), on_fields=True, tuned=True)
+        plan = plan_of(locals(), on_fields=True, tuned=True)
         super().__init__(objective=objective, plan=plan)
         self.sizes = {"layers": layers, "width": width, "modes": modes, "padding": padding}
 
@@ -141,15 +151,15 @@ class Refinement(FieldPredictor):
     def __init__(
         self,
         *,
-        objective: schedule.Objective = "vector",
+        objective: Objective = "vector",
         channels: Annotated[int, whole("channels between the convolutions")] = 32,
-        epochs: schedule.Epochs = 25,
-        batch_size: schedule.BatchSize = 32,
-        learning_rate: schedule.LearningRate = 1e-3,
-        weight_decay: schedule.WeightDecay = 1e-4,
-        patience: schedule.Patience = 10,
+        epochs: Epochs = 25,
+        batch_size: BatchSize = 32,
+        learning_rate: LearningRate = 1e-3,
+        weight_decay: WeightDecay = 1e-4,
+        patience: Patience = 10,
     ) -> None:
-        plan = schedule.plan_of(locals(), evaluation_batch=64, on_fields=True, tuned=True)
+        plan = plan_of(locals(), evaluation_batch=64, on_fields=True, tuned=True)
         super().__init__(objective=objective, plan=plan)
         self.channels = channels
 

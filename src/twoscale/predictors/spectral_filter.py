@@ -15,8 +15,14 @@ from twoscale.errors import TwoscaleError
 from twoscale.fields.source import chunk_length, slices
 from twoscale.math.ridge import geometric_mean
 from twoscale.math.series import FieldSeries, Parts, series_of, whole_numbers
-from twoscale.predictors import schedule
-from twoscale.predictors.base import CodePredictor, Pack, PredictorCost, Sizes, load_weights
+from twoscale.predictors.base import (
+    CodePredictor,
+    Objective,
+    Pack,
+    PredictorCost,
+    Sizes,
+    load_weights,
+)
 from twoscale.predictors.continuation import continue_symbol
 from twoscale.predictors.field_predictor import split_scores, with_constants
 from twoscale.representation import Representation
@@ -89,7 +95,7 @@ class SpectralFilter(CodePredictor):
     _input_unit: Tensor  # (channels, 1, 1)
     _output_unit: Tensor
 
-    def __init__(self, *, objective: schedule.Objective = "block-balanced") -> None:
+    def __init__(self, *, objective: Objective = "block-balanced") -> None:
         super().__init__(objective=objective)
         self.series: FieldSeries | None = None
         self._ends: tuple[Representation, ...] = ()  # a tuple, so that torch does not register them

@@ -17,8 +17,8 @@ from twoscale.problems import DiffusionProblem
 from twoscale.surrogate import Surrogate
 from twoscale.trust import LEVEL, Trust, certify, is_elliptic
 from twoscale.trust.band import Band, relative_to_prediction
-from twoscale.trust.conformal import conformal_quantile, fewest_samples, needed_rank
 from twoscale.trust.energy import EnergyNorm
+from twoscale.trust.statistics import conformal_quantile, fewest_samples, needed_rank
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 """The levels at which it is counted how often radii hold."""

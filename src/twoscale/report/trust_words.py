@@ -7,7 +7,7 @@ from typing import Any
 
 from twoscale.runtime.texts import percent, short_duration_text
 from twoscale.trust.break_even import FULL
-from twoscale.trust.conformal import fewest_samples
+from twoscale.trust.statistics import fewest_samples
 
 
 def trust_text(metrics: Mapping[str, Any]) -> str:

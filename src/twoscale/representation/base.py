@@ -17,7 +17,7 @@ from twoscale.fields.source import FieldSource, as_source
 from twoscale.math.pca import SOLVERS, RankRule
 from twoscale.parts import Part
 from twoscale.representation.as_method import AsMethod
-from twoscale.runtime.timing import Clock
+from twoscale.runtime.progress import Clock
 from twoscale.settings import Setting, choice, pair, switch, whole
 
 Patches = Annotated[

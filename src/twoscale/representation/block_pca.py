@@ -26,8 +26,8 @@ from twoscale.math.pca import (
 )
 from twoscale.representation.base import Representation, Rule, Solver
 from twoscale.runtime.precision import check_range, unit_of
+from twoscale.runtime.progress import Clock
 from twoscale.runtime.stages import PCA
-from twoscale.runtime.timing import Clock
 
 _BUFFERS = ("mean", "scale", "vectors", "variances", "rank")
 

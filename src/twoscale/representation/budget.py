@@ -12,8 +12,8 @@ from twoscale.domain.space import Space
 from twoscale.fields.source import FieldSource, map_fields
 from twoscale.representation.base import residual_map
 from twoscale.representation.block_pca import BlockPCA
+from twoscale.runtime.progress import Clock
 from twoscale.runtime.stages import PCA_OVERHEAD
-from twoscale.runtime.timing import Clock
 
 Stage = tuple[str, BlockPCA]
 

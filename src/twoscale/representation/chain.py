@@ -17,8 +17,8 @@ from twoscale.parts import PARTS
 from twoscale.representation.base import Representation, residual_map, subset
 from twoscale.representation.block_pca import BlockPCA
 from twoscale.representation.budget import Budget
+from twoscale.runtime.progress import Clock
 from twoscale.runtime.stages import PCA, PCA_OVERHEAD, PCA_SIDES
-from twoscale.runtime.timing import Clock
 
 
 class Chain(Representation):

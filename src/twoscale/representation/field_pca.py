@@ -8,7 +8,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from twoscale.domain.aggregation import Aggregation
+from twoscale.domain.cuts import Aggregation
 from twoscale.domain.grid import Grid
 from twoscale.domain.patches import WINDOWS, PatchLayout, as_pair
 from twoscale.domain.space import Space

@@ -14,7 +14,7 @@ from twoscale.domain.space import Domain, Space
 from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.fields.source import FieldSource, MappedSource
 from twoscale.representation.base import Representation, subset
-from twoscale.runtime.timing import Clock
+from twoscale.runtime.progress import Clock
 from twoscale.settings import Setting, explained
 
 

@@ -15,8 +15,8 @@ from twoscale.fields.source import FieldSource
 from twoscale.representation.base import Representation
 from twoscale.representation.block_pca import channel_units, least_varying
 from twoscale.runtime.precision import check_range
+from twoscale.runtime.progress import Clock
 from twoscale.runtime.stages import TRANSFORM
-from twoscale.runtime.timing import Clock
 
 
 class Normaliser(nn.Module):

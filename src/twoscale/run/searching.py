@@ -19,8 +19,7 @@ from twoscale.run.pairs import (
     split_pairs,
 )
 from twoscale.runtime.processes import refuse_several
-from twoscale.runtime.progress import Progress
-from twoscale.runtime.timing import now, parse_duration
+from twoscale.runtime.progress import Progress, now, parse_duration
 from twoscale.search import DEFAULT_BUDGET, fit_auto
 from twoscale.search.on_workers import memory_of_each
 from twoscale.surrogate import Surrogate

@@ -1,4 +1,4 @@
-"""The progress of long work: the function that is called, and the bars that show it.
+"""The progress of long work and what it costs: bars, seconds of its stages, peak GPU memory.
 
 In a terminal the bars are rich's, if it is installed. Elsewhere one line of text is enough: it is
 rewritten in a notebook, and printed once per stage into a file.
@@ -6,13 +6,19 @@ rewritten in a notebook, and printed once per stage into a file.
 
 from __future__ import annotations
 
+import math
+import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from numbers import Real
 from typing import Any, TextIO
 
+import torch
+
 from twoscale.errors import TwoscaleError
+from twoscale.runtime.logs import LOGGER
 
 Progress = Callable[[str, int, int, str], None]
 """Called as progress(stage, done, total, remark)."""
@@ -191,3 +197,69 @@ def _rich_bars(label: str, over: str | None) -> Iterator[Progress]:
         if over is not None:  # it is there from the start
             tasks[over] = bars.add_task(label, total=None, remark="")
         yield report
+
+
+_UNITS = {"": 1, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
+
+
+class Clock:
+    """Accumulates seconds per stage; entering and leaving a stage waits for the device."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        start = now()
+        try:
+            yield
+        finally:
+            self.add(name, now() - start)
+
+    def add(self, name: str, seconds: float) -> None:
+        LOGGER.debug("%s: %.3f s", name, seconds)
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
+
+def add_seconds(*timings: Mapping[str, float]) -> dict[str, float]:
+    """Return the seconds per stage of all timings together."""
+    total: dict[str, float] = {}
+    for timing in timings:
+        for stage, seconds in timing.items():
+            total[stage] = total.get(stage, 0.0) + seconds
+    return total
+
+
+def reset_peak_memory() -> None:
+    """Start a new measurement of the peak of allocated GPU memory."""
+    if torch.cuda.is_initialized():
+        torch.cuda.reset_peak_memory_stats()
+
+
+def device_peak_gigabytes() -> float | None:
+    """Return the peak of allocated GPU memory, or None where no GPU is in use."""
+    return torch.cuda.max_memory_allocated() / 1e9 if torch.cuda.is_initialized() else None
+
+
+def now() -> float:
+    """Return the time in seconds, after waiting for all work queued on the GPU."""
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def parse_duration(given: float | str) -> float:
+    """Return the seconds of a time such as 90, `90s`, `2min` or `1.5 h`.
+
+    >>> parse_duration("2min")
+    120.0
+    """
+    if isinstance(given, Real) and not isinstance(given, bool):
+        seconds = float(given)
+    else:
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(given), re.IGNORECASE)
+        unit = _UNITS.get(found[2].lower()) if found else None
+        seconds = float(found[1]) * unit if found and unit else 0.0
+    if not 0 < seconds < math.inf:
+        raise TwoscaleError(f"a time is given like 90s, 2min or 1h, got '{given}'")
+    return seconds

@@ -19,11 +19,10 @@ from twoscale.predictors.symmetry_evidence import SymmetryEvidence
 from twoscale.problems import Problem
 from twoscale.representation.transformed import worthwhile
 from twoscale.runtime.processes import refuse_several
-from twoscale.runtime.progress import Progress, ShowProgress, reporting
+from twoscale.runtime.progress import Progress, ShowProgress, now, parse_duration, reporting
 from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.texts import duration_text, percent
 from twoscale.runtime.threads import worthwhile_threads
-from twoscale.runtime.timing import now, parse_duration
 from twoscale.search.advice import PERFECT, Findings, limits, shares_text
 from twoscale.search.fitting import FieldFitter
 from twoscale.search.journal import Journal

@@ -20,10 +20,9 @@ from twoscale.operators.fitting import FitOptions, FittedRepresentations
 from twoscale.representation import Representation
 from twoscale.representation.geometry import NearestCodes
 from twoscale.runtime.memory import is_out_of_memory
-from twoscale.runtime.progress import Progress
+from twoscale.runtime.progress import Progress, now
 from twoscale.runtime.scratch import IN_MEMORY, Scratch
 from twoscale.runtime.stages import TRAINING
-from twoscale.runtime.timing import now
 from twoscale.search.space import Candidate, SearchSpace
 from twoscale.search.trials import Outcome, Trial
 from twoscale.surrogate import Surrogate

@@ -14,9 +14,9 @@ from twoscale.errors import TwoscaleError, WorkersError
 from twoscale.fields.pairs import Pairs
 from twoscale.fields.workers import Tasks
 from twoscale.runtime.memory import available_memory
+from twoscale.runtime.progress import now
 from twoscale.runtime.scratch import Scratch
 from twoscale.runtime.tasks import caller
-from twoscale.runtime.timing import now
 from twoscale.search.fitting import Attempt, FieldFitter, Following
 from twoscale.search.journal import Files, from_files, to_files
 from twoscale.search.space import Candidate, SearchSpace

@@ -30,8 +30,8 @@ from twoscale.predictors.symmetry_evidence import SymmetryEvidence
 from twoscale.problems import Problem
 from twoscale.runtime import processes
 from twoscale.runtime.logs import LOGGER
+from twoscale.runtime.progress import Clock, add_seconds, now, reset_peak_memory
 from twoscale.runtime.stages import CALIBRATION
-from twoscale.runtime.timing import Clock, add_seconds, now, reset_peak_memory
 from twoscale.surrogate.artifact import environment
 from twoscale.surrogate.options import declared_processes
 from twoscale.surrogate.prediction import batched

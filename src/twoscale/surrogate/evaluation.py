@@ -33,10 +33,9 @@ from twoscale.operators.operators import FieldOperator, LatentOperator
 from twoscale.problems import Problem
 from twoscale.problems.measures import flux_measures, has_flux, residual_measures
 from twoscale.representation.base import subset
-from twoscale.runtime.progress import Progress
+from twoscale.runtime.progress import Clock, Progress
 from twoscale.runtime.stages import INFERENCE
 from twoscale.runtime.texts import percent
-from twoscale.runtime.timing import Clock
 from twoscale.surrogate.display import Metrics
 from twoscale.surrogate.driver import FittedState
 from twoscale.surrogate.prediction import Predict, Resampling

@@ -24,9 +24,8 @@ from twoscale.problems import Problem
 from twoscale.representation import Representation
 from twoscale.runtime import processes
 from twoscale.runtime.logs import LOGGER
-from twoscale.runtime.progress import ShowProgress, reporting
+from twoscale.runtime.progress import ShowProgress, reporting, reset_peak_memory
 from twoscale.runtime.scratch import IN_MEMORY, Scratch
-from twoscale.runtime.timing import reset_peak_memory
 from twoscale.surrogate.artifact import is_replaceable, read_artifact
 from twoscale.surrogate.display import constructor_text, surrogate_html, surrogate_text
 from twoscale.surrogate.driver import (

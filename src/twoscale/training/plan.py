@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from twoscale.runtime.timing import now
+from twoscale.runtime.progress import now
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,11 @@
 
 from twoscale.trust.band import NODES
 from twoscale.trust.certificate import Certificate, certify
-from twoscale.trust.conformal import set_apart
 from twoscale.trust.coverage import LEVEL, Coverage
 from twoscale.trust.difficulty import is_elliptic
 from twoscale.trust.input_range import InputRange
 from twoscale.trust.polish import Polished, polish
+from twoscale.trust.statistics import set_apart
 from twoscale.trust.trust import Trust
 
 __all__ = [

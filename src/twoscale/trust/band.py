@@ -12,8 +12,12 @@ from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
 from twoscale.math.measures import over_channels, sample_errors
-from twoscale.trust.conformal import check_level, conformal_quantile, fewest_samples
-from twoscale.trust.state import restore_buffers
+from twoscale.trust.statistics import (
+    check_level,
+    conformal_quantile,
+    fewest_samples,
+    restore_buffers,
+)
 
 Ratios = tuple[Tensor, ...]
 """Errors of samples and of nodes, both divided by difficulty, (samples,) each."""

@@ -15,7 +15,7 @@ from twoscale.fields.source import Batch
 from twoscale.math.measures import over_channels, sample_errors
 from twoscale.problems import DiffusionProblem, Problem
 from twoscale.problems.diffusion import in_solver_parts, with_boundary
-from twoscale.runtime.timing import now
+from twoscale.runtime.progress import now
 
 _JUDGED, _LEAST = 2**18, 8  # nodes of the fields that tell the error to be reached; fields
 _TIMED = 2**22  # nodes of the batch that time is taken with, at most

@@ -11,7 +11,7 @@ from twoscale.fields.source import Batch
 from twoscale.operators.operators import FieldOperator
 from twoscale.problems import Problem
 from twoscale.trust.band import NODES, relative_to_prediction
-from twoscale.trust.conformal import fewest_samples
+from twoscale.trust.statistics import fewest_samples
 from twoscale.trust.trust import Trust
 
 LEVEL = 0.95

@@ -15,10 +15,13 @@ from twoscale.domain.space import Space
 from twoscale.fields.samples import Source
 from twoscale.fields.source import ArraySource, Batch, BatchSource, fields_at, random_rows
 from twoscale.representation.base import subset
-from twoscale.trust.conformal import conformal_quantile
-from twoscale.trust.normal_scores import NormalScores
-from twoscale.trust.roughness import NeighbourSquares, lag_squares
-from twoscale.trust.state import restore_buffers
+from twoscale.trust.statistics import (
+    NeighbourSquares,
+    NormalScores,
+    conformal_quantile,
+    lag_squares,
+    restore_buffers,
+)
 
 _SEEN, _VALUES = 2000, 2**28  # training inputs and their values that are looked at, at most
 _NODES = 16  # of the thinned field along an axis, at most

@@ -14,8 +14,7 @@ from torch import Tensor
 from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.fields.workers import Cluster
 from twoscale.problems import Problem
-from twoscale.runtime.progress import Progress
-from twoscale.runtime.timing import now
+from twoscale.runtime.progress import Progress, now
 from twoscale_lab.names import BENCHMARKS, SCALES
 
 Result = TypeVar("Result")

@@ -18,7 +18,7 @@ from twoscale.methods.roles import SEARCH
 from twoscale.methods.settings import parse_assignments, setting_text
 from twoscale.operators.spec import SurrogateSpec
 from twoscale.problems import Problem, get_problem, make_problem
-from twoscale.runtime.timing import parse_duration
+from twoscale.runtime.progress import parse_duration
 from twoscale.search import DEFAULT_BUDGET
 
 SAMPLES = 10_000

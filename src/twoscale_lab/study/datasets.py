@@ -19,8 +19,7 @@ from twoscale.problems import Problem
 from twoscale.run.folder import Fitted
 from twoscale.run.pairs import loaded_pairs
 from twoscale.runtime.memory import available_memory
-from twoscale.runtime.progress import Progress
-from twoscale.runtime.timing import now
+from twoscale.runtime.progress import Progress, now
 from twoscale_lab.study.cells import Data
 from twoscale_lab.study.folder import BENCHMARK, StudyFolder
 

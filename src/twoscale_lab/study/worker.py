@@ -19,8 +19,8 @@ from typing import Any
 
 from twoscale.errors import TwoscaleError
 from twoscale.files import read_json
+from twoscale.runtime.progress import now
 from twoscale.runtime.texts import percent
-from twoscale.runtime.timing import now
 from twoscale.surrogate.options import resolve_device
 from twoscale_lab.study.cells import Case, Cell, Data
 from twoscale_lab.study.datasets import OpenDatasets, generated_in_memory

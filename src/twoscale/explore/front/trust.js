@@ -59,7 +59,7 @@ const Trust = (() => {
     }));
   };
 
-  // Mean squares of differences between neighbours, as twoscale/trust/roughness.py takes them.
+  // Mean squares of differences between neighbours, as twoscale/trust/statistics.py takes them.
   const neighbourSquares = (field, height, width) => {
     if (width === 1 && height > 1) [height, width] = [1, height];  // a line is a row
     if (width === 1) return [];
