@@ -46,9 +46,7 @@ def test_the_published_grids_fit_and_others_are_refused():
     for side in (421, 211, 141, 85):
         assert problem.grid(side, side) == Grid.square(side)
     assert problem.grid(problem.resolution, problem.resolution) == Grid((85, 85))
-    with pytest.raises(
-        TwoscaleError, match=r"every k-th of 421 nodes .* 421, 211, 141, 106, 85, .* got 64x64"
-    ):
+    with pytest.raises(TwoscaleError, match=r"421, 211, 141, .* got 64x64"):
         problem.grid(64, 64)
 
 
@@ -56,7 +54,7 @@ def test_a_thinned_medium_has_no_solution_and_no_residual():
     problem, grid = DarcyFNO(nodes=25), Grid((13, 13))
     assert not problem.solves(grid)
     assert not problem.has_residual(grid)
-    with pytest.raises(TwoscaleError, match="solved on 25x25 nodes, got a medium thinned to 13x13"):
+    with pytest.raises(TwoscaleError, match=r"25x25 .* 13x13"):
         problem.solve(problem.sample(grid, [0], seed=0))
 
 

@@ -133,7 +133,7 @@ def test_a_problem_without_parameters_has_none():
 
     assert Bare().parameters() == {}
     assert type(Bare.from_parameters({})) is Bare
-    with pytest.raises(TwoscaleError, match=r"bare has no parameters, got \{'size': 1\}"):
+    with pytest.raises(TwoscaleError, match=r"bare .* got \{'size': 1\}"):
         Bare.from_parameters({"size": 1})
 
 

@@ -23,21 +23,6 @@ def table(monkeypatch):
     return ours
 
 
-@pytest.fixture
-def install(tmp_path, monkeypatch):
-    """Return a function that makes a package with entry points look installed."""
-
-    def installed(**entries):
-        folder = tmp_path / "plugin-1.0.dist-info"
-        folder.mkdir()
-        (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
-        lines = [f"{name} = {place}" for name, place in entries.items()]
-        (folder / "entry_points.txt").write_text("\n".join(["[twoscale.problems]", *lines]))
-        monkeypatch.syspath_prepend(str(tmp_path))
-
-    return installed
-
-
 # By name
 
 
@@ -158,10 +143,15 @@ def test_packages_are_searched_only_when_needed(table, monkeypatch):
         ("tests.problems.test_registry:Nameless", "defines nothing with the name 'broken'"),
     ],
 )
-def test_a_broken_entry_point_is_left_out_with_a_warning(install, table, place, reason):
-    install(broken=place)
-    with pytest.warns(TwoscaleWarning, match="is left out") as caught:
+def test_a_broken_entry_point_is_left_out_with_a_warning(
+    table, place, reason, tmp_path, monkeypatch
+):
+    folder = tmp_path / "plugin-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text(f"[twoscale.problems]\nbroken = {place}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.warns(TwoscaleWarning, match=f"left out.*{reason}|{reason}.*left out"):
         known = list(table)
-    assert reason in str(caught[0].message)
     assert known[:2] == ["poisson", "darcy"]
     assert "broken" not in known

@@ -39,7 +39,7 @@ class SineContract(ProblemContract):
 
     def test_more_waves_than_the_grid_has_are_refused(self):
         waves = self.problem.waves
-        with pytest.raises(TwoscaleError, match=f"waves={waves} needs at least {waves + 2} nodes"):
+        with pytest.raises(TwoscaleError, match=f"waves={waves} .* {waves + 2} nodes"):
             self.problem.grid(waves + 1, 40)
 
     def test_the_solution_does_not_depend_on_the_grid(self):

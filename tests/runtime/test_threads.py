@@ -25,9 +25,19 @@ any_workers = pytest.mark.parametrize("workers", [0, 1, 2, 5])
 
 @any_workers
 @pytest.mark.parametrize("count", [0, 1, 3, 20])
-def test_results_come_in_the_order_of_the_items(workers, count):
-    results = prefetch(lambda item: 10 * item, range(count), workers=workers)
-    assert list(results) == [10 * item for item in range(count)]
+def test_results_come_in_order_and_few_items_are_taken_ahead(workers, count):
+    """At a time as many as there are workers, and one."""
+    lead, got = [0], []
+
+    def items():
+        for taken in range(count):
+            lead.append(taken + 1 - len(got))
+            yield taken
+
+    for result in prefetch(lambda item: 10 * item, items(), workers=workers):
+        got.append(result)
+    assert got == [10 * item for item in range(count)]
+    assert max(lead) == min(workers + 1, count)
 
 
 def test_an_item_that_is_done_early_waits_for_its_turn():
@@ -66,21 +76,6 @@ def test_an_abandoned_iterator_leaves_no_thread(workers, taken):
     assert [next(results) for _ in range(taken)] == list(range(taken))
     results.close()
     assert set(threading.enumerate()) == before
-
-
-@any_workers
-def test_no_more_items_are_taken_ahead_than_there_are_workers_and_one(workers):
-    lead = []
-    yielded = 0
-
-    def items():
-        for taken in range(20):
-            lead.append(taken + 1 - yielded)
-            yield taken
-
-    for _ in prefetch(lambda item: item, items(), workers=workers):
-        yielded += 1
-    assert max(lead) == workers + 1
 
 
 def ticking(*steps):
