@@ -128,13 +128,6 @@ class _KernelData:
         return replace(self, group=IDENTITY, inputs=inputs, targets=targets)
 
 
-@dataclass(frozen=True)
-class _Solution:
-    error: float  # squared, on the validation samples
-    strength: float  # relative to the kernel matrix's largest eigenvalue
-    coefficients: Tensor  # (symmetries, samples, outputs)
-
-
 def fit_kernel(
     training: CodePairs,
     validation: CodePairs,
@@ -169,15 +162,15 @@ def fit_kernel(
         strength=strength,
     )
     kind, length = _choose(images, kinds, length_scales)
-    solution = _solve(images, kind, length)
+    _, ridge, coefficients = _solve(images, kind, length)
     regression = KernelRegression(
         torch.tensor(int(kind[len("matern-")])),
         weights / length,
         images.inputs.flatten(0, 1) / length,
         offset,
-        solution.coefficients.flatten(0, 1),
+        coefficients.flatten(0, 1),
     )
-    chosen = {"kernel": kind, "length_scale": length, "ridge": solution.strength}
+    chosen = {"kernel": kind, "length_scale": length, "ridge": ridge}
     return regression, chosen
 
 
@@ -204,7 +197,7 @@ def _choose(
 
     @cache
     def error(kind: str, length: float) -> float:
-        return _solve(some, kind, length).error
+        return _solve(some, kind, length)[0]
 
     first, length = kinds[0], length_scales[0]
     if len(length_scales) > 1:
@@ -212,34 +205,37 @@ def _choose(
     return (min(kinds, key=lambda one: error(one, length)) if len(kinds) > 1 else first), length
 
 
-def _solve(images: _KernelData, kind: str, length: float) -> _Solution:
-    """Return the coefficients of the given strength, or of the best one."""
+def _solve(images: _KernelData, kind: str, length: float) -> tuple[float, float, Tensor]:
+    """Return squared validation error, strength and coefficients (symmetries, samples, outputs).
+
+    The strength is the given one, or the best; it is relative to the largest eigenvalue.
+    """
 
     def kernel(one: Tensor, other: Tensor) -> Tensor:
         return KERNELS[kind](torch.cdist(one, other) / length)
 
     blocks = image_blocks(images.inputs, images.group, kernel)
     seen = torch.stack([kernel(images.probes, inputs) for inputs in images.inputs])
-    coefficients = None
-    if images.strength is not None:
-        coefficients = _with_strength(blocks, images, images.strength)
+    coefficients = _with_given_strength(blocks, images)
     if coefficients is None:
-        return _with_best_strength(blocks, seen, images)
+        return _by_eigenvectors(blocks, seen, images)
     rest = torch.einsum("gvn,gnq->vq", seen, coefficients) - images.truth
     error = float(geometric_mean([(rest @ one).square().sum() for one in images.metrics]))
-    return _Solution(error, images.strength or 0.0, coefficients)
+    return error, images.strength or 0.0, coefficients
 
 
-def _with_strength(blocks: Tensor, images: _KernelData, strength: float) -> Tensor | None:
+def _with_given_strength(blocks: Tensor, images: _KernelData) -> Tensor | None:
     """Return the coefficients by Cholesky factors, about 20 times less work than eigenvectors.
 
-    None if the strength is so small that a block has no Cholesky factor.
+    None without a strength, or if it is so small that a block has no Cholesky factor.
     """
+    if images.strength is None:
+        return None
     shift: float | None = None
     coefficients = torch.zeros_like(images.targets)
     for matrices, block in parts_of(blocks, images.group):
         if shift is None:  # the first is that of symmetric functions, which has the largest value
-            shift = strength * _largest_eigenvalue(block)
+            shift = images.strength * _largest_eigenvalue(block)
         shifted = block.diagonal_scatter(block.diagonal() + shift)
         factor, failed = torch.linalg.cholesky_ex(shifted)
         if int(failed):
@@ -262,8 +258,10 @@ def _largest_eigenvalue(matrix: Tensor) -> float:
     return value
 
 
-def _with_best_strength(blocks: Tensor, seen: Tensor, images: _KernelData) -> _Solution:
-    """Return the coefficients of the best strength: one eigendecomposition per representation."""
+def _by_eigenvectors(
+    blocks: Tensor, seen: Tensor, images: _KernelData
+) -> tuple[float, float, Tensor]:
+    """Return what `_solve` does: one eigendecomposition per representation for all strengths."""
     parts = decompose(blocks, images.targets, images.group)
     modes = Modes(*(torch.cat([part[k] for part in parts]) for k in (0, 1)))
     probes = torch.cat([transform(seen.mT, basis).mT @ u for _, _, u, basis in parts], 1)
@@ -275,7 +273,7 @@ def _with_best_strength(blocks: Tensor, seen: Tensor, images: _KernelData) -> _S
     coefficients = torch.zeros_like(images.targets)
     for own, (_, _, u, basis) in zip(weights, parts, strict=True):
         coefficients += transform_back(u @ own, basis)
-    return _Solution(float(errors[best]), strengths[best] / modes.largest, coefficients)
+    return float(errors[best]), strengths[best] / modes.largest, coefficients
 
 
 def kernel_work(sizes: Sizes) -> float:

@@ -324,7 +324,7 @@ class SymbolFit:
         for channel in range(self.known.shape[-1]):
             values, rule = continue_symbol(
                 waves,
-                _side_by_side(symbol[..., channel]),
+                _as_real(symbol[..., channel]).flatten(-2),
                 self.variance[..., channel].repeat_interleave(1 + symbol.is_complex(), -1),
                 self.known[..., channel],
             )
@@ -353,13 +353,8 @@ def _inverse(gram: Tensor, energy: Tensor) -> Tensor:
     return torch.linalg.inv(gram / scale + _RIDGE * identity) / scale
 
 
-def _side_by_side(values: Tensor) -> Tensor:
-    """Return the real and imaginary parts of numbers (..., n) side by side, (..., 2 n)."""
-    return torch.view_as_real(values).flatten(-2) if values.is_complex() else values
-
-
 def _whole(parts: Tensor, like: Tensor) -> Tensor:
-    """Undo `_side_by_side`."""
+    """Return numbers (..., n) of their real and imaginary parts side by side, (..., 2 n)."""
     if not like.is_complex():
         return parts
     return torch.view_as_complex(parts.unflatten(-1, (-1, 2)).contiguous())

@@ -188,7 +188,7 @@ class SearchSpace:
             *(
                 self._settings_of(chain, name)
                 for name in searched_predictors()
-                if not _reads_fields(name)
+                if not get_predictor(name).reads_fields
             )
         )
 
@@ -269,7 +269,7 @@ class SearchSpace:
         Predictors of codes ignore settings they do not have; a closed form has no epochs. One that
         reads fields must have all, needs the fields at hand, and may refuse their spaces.
         """
-        if not _reads_fields(predictor):
+        if not get_predictor(predictor).reads_fields:
             return True
         known = self._settings_of(chain, predictor)
         if self.stored or not self.given.keys() - {_DECLARED} <= known:
@@ -373,10 +373,6 @@ class SearchSpace:
         if growth.one_block:
             features = [self.values, self.input_values]
         return "covariance" if max(features) <= _MOST_FEATURES else "randomized"
-
-
-def _reads_fields(predictor: str) -> bool:
-    return get_predictor(predictor).reads_fields
 
 
 def _patch_count(side: int, input_side: int) -> int:
