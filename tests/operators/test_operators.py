@@ -10,7 +10,7 @@ from twoscale.domain.space import Space
 from twoscale.fields.source import ArraySource
 from twoscale.operators import operators as operators_module
 from twoscale.operators.fitting import FitRecord
-from twoscale.operators.operators import LatentOperator
+from twoscale.operators.operators import CodeOperator
 
 any_method = pytest.mark.parametrize("method", METHODS)
 SPACE = Space(Grid.square(16))
@@ -81,7 +81,7 @@ def test_native_seams(fitted):
 # Latent operators
 
 
-def test_a_latent_operator_encodes_predicts_and_decodes(fitted, poisson16):
+def test_a_code_operator_encodes_predicts_and_decodes(fitted, poisson16):
     operator, _ = fitted["two-scale"]
     x = poisson16.batch.inputs[:4]
     with torch.no_grad():
@@ -177,7 +177,7 @@ def test_an_average_is_the_same_in_one_batch_and_image_by_image(symmetries, pois
 
 def test_images_are_of_lines_and_planes():
     box = Space(Grid((4, 4, 4)))
-    latent = LatentOperator(WholeField(), FNO(), WholeField())
+    code_operator = CodeOperator(WholeField(), FNO(), WholeField())
     with pytest.raises(TwoscaleError, match="fno does not work on 4x4x4"):
-        latent.check(box, box, 9)
-    LatentOperator(GlobalPCA(2), Affine(), GlobalPCA(2)).check(box, box, 9)
+        code_operator.check(box, box, 9)
+    CodeOperator(GlobalPCA(2), Affine(), GlobalPCA(2)).check(box, box, 9)

@@ -118,7 +118,10 @@ def test_among_others_it_is_fitted_as_alone(data):
 
 def test_members_are_trained_each_for_itself_and_averaged(data, tmp_path):
     alone, both = fitted(data, symmetries="mirrors"), fitted(data, symmetries="mirrors", members=2)
-    predictor, lone = both.operator_.latent.predictor, alone.operator_.latent.predictor
+    predictor, lone = (
+        both.operator_.code_operator.predictor,
+        alone.operator_.code_operator.predictor,
+    )
     first, second = predictor.network.members
     for ours, theirs in zip(first.parameters(), lone.network.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5)
@@ -170,7 +173,7 @@ def test_on_cuda_members_are_trained_side_by_side(data):
     alone, both = (
         Surrogate("two-scale", device="cuda", members=members, **{**TINY, "epochs": 8})
         .fit(inputs, outputs, validation=validation)
-        .operator_.latent.predictor.network
+        .operator_.code_operator.predictor.network
         for members in (1, 2)
     )
     for ours, theirs in zip(both.members[0].parameters(), alone.parameters(), strict=True):

@@ -41,9 +41,9 @@ def test_the_code_is_that_of_the_fields_and_then_the_parameters(alone, generator
         inputs=GlobalPCA(5), predictor=Affine(), outputs=GlobalPCA(2), device="cpu"
     )
     surrogate.fit(x, u, parameters=p, validation=(x, u, p))
-    latent = surrogate.operator_.latent
-    assert isinstance(latent.inputs, NoFields) == alone
-    assert latent.input_code_size == (2 if alone else 7)
+    code_operator = surrogate.operator_.code_operator
+    assert isinstance(code_operator.inputs, NoFields) == alone
+    assert code_operator.input_code_size == (2 if alone else 7)
     fields = torch.zeros(60, 0, 1, 1) if alone else x[:, None]
-    assert torch.equal(latent.encode(fields, p)[:, -2:], latent.scalars(p))
+    assert torch.equal(code_operator.encode(fields, p)[:, -2:], code_operator.scalars(p))
     assert surrogate.evaluate(x, u, parameters=p)["mre"] < 1e-3

@@ -192,7 +192,7 @@ def test_parts_are_left_as_they_were_given(arrays):
     one, other = compose(**parts).fit(x, u), compose(**parts).fit(x, 2 * u)
     np.testing.assert_allclose(2 * one.predict(new), other.predict(new), rtol=1e-3, atol=1e-6)
     assert not parts["inputs"].state_dict()
-    assert one.operator_.latent.inputs is not other.operator_.latent.inputs
+    assert one.operator_.code_operator.inputs is not other.operator_.code_operator.inputs
 
 
 class Mean(CodePredictor):

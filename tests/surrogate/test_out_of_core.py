@@ -9,7 +9,7 @@ from tests.conftest import make_poisson
 from twoscale import Surrogate, TwoscaleError
 from twoscale.fields.source import slices
 from twoscale.fields.workers import IN_TURN
-from twoscale.operators.operators import LatentOperator
+from twoscale.operators.operators import CodeOperator
 from twoscale.runtime import scratch as module
 from twoscale.runtime.scratch import Scratch
 
@@ -118,7 +118,7 @@ def weights(surrogate):
 def watched_fit(monkeypatch, tmp_path, sources, method, settings):
     """Return a fit with scratch files, and what was in memory from the encoding on."""
     numbers = NODES if method in ("whole-field", "fno") else SHORTEST_CODE
-    watch, encode = Watch(4 * SAMPLES * numbers), LatentOperator.encode_pairs
+    watch, encode = Watch(4 * SAMPLES * numbers), CodeOperator.encode_pairs
     begun = []
 
     def watched(self, *arguments, **options):
@@ -126,7 +126,7 @@ def watched_fit(monkeypatch, tmp_path, sources, method, settings):
             begun.append(watch.__enter__())
         return encode(self, *arguments, **options)
 
-    monkeypatch.setattr(LatentOperator, "encode_pairs", watched)
+    monkeypatch.setattr(CodeOperator, "encode_pairs", watched)
     try:
         found = fitted(sources, method, settings, scratch=Scratch(tmp_path / "scratch", MEMORY))
     finally:

@@ -67,7 +67,7 @@ def _entry(name: str, run: Run, pack: ArrayPacker) -> dict[str, Any]:
             "spacing": list(space.grid.spacing),
         },
         "seams": None if seams is None else {"rows": seams.rows, "columns": seams.columns},
-        "stages": stage_words(surrogate.operator_.latent.outputs),
+        "stages": stage_words(surrogate.operator_.code_operator.outputs),
         "trust": describe_trust(surrogate, pack),
     }
 

@@ -10,7 +10,7 @@ import torch
 from twoscale.domain.patches import PatchLayout
 from twoscale.errors import TwoscaleError
 from twoscale.explore.tensors import ArrayPacker
-from twoscale.operators.operators import FieldOperator, LatentOperator
+from twoscale.operators.operators import CodeOperator, FieldOperator
 from twoscale.representation import (
     BubblePCA,
     Chain,
@@ -35,7 +35,7 @@ class NotInPage(TwoscaleError):
 
 def describe_operator(operator: FieldOperator, pack: ArrayPacker) -> Described:
     """Return the parts of a fitted operator, or raise `NotInPage`."""
-    if not isinstance(operator, LatentOperator):
+    if not isinstance(operator, CodeOperator):
         raise NotInPage("its correction network runs in Python only")
     predictor = operator.predictor.for_page(pack)
     if predictor is None:
@@ -84,7 +84,7 @@ def stage_words(outputs: Representation) -> list[dict[str, str]]:
 # Representations
 
 
-def describe_inputs(operator: LatentOperator, pack: ArrayPacker) -> Described:
+def describe_inputs(operator: CodeOperator, pack: ArrayPacker) -> Described:
     """Return what makes the code of inputs, with the parameters behind that of the fields."""
     part, scalars = operator.inputs, operator.scalars
     if scalars is None:

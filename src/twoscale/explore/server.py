@@ -19,7 +19,7 @@ from twoscale.explore.tensors import ArrayPacker, unpacked
 from twoscale.explore.trust import allowed_levels
 from twoscale.fields.source import Batch
 from twoscale.files import plain_json
-from twoscale.operators.operators import LatentOperator
+from twoscale.operators.operators import CodeOperator
 from twoscale.representation import BlockPCA, Chain, Representation
 from twoscale.serve.bodies import (
     RequestMemory,
@@ -164,7 +164,7 @@ def field_parts(surrogate: Surrogate, inputs: Batch, modes: int | None = None) -
     A surrogate with a correction has a single part.
     """
     operator = surrogate.operator_
-    if not isinstance(operator, LatentOperator):
+    if not isinstance(operator, CodeOperator):
         return [operator(*inputs.tensors)]
     outputs = operator.outputs
     stages: list[Any] = list(outputs.stages.values()) if isinstance(outputs, Chain) else [outputs]

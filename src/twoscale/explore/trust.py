@@ -27,7 +27,7 @@ def describe_trust(surrogate: Surrogate, pack: ArrayPacker) -> dict[str, Any] | 
     band, why = None, ""
     if trust.band is None:
         why = "this surrogate is not calibrated, so there is no radius"
-    elif DISAGREEMENT in trust.kinds and members_of(surrogate.operator_.latent) > 1:
+    elif DISAGREEMENT in trust.kinds and members_of(surrogate.operator_.code_operator) > 1:
         why = "the radius needs each network of the predictor, which the server computes"
     else:
         band = _band(trust.band, trust.kinds, pack)

@@ -117,13 +117,13 @@ def export_operator(
 @torch.no_grad()
 def sample_inputs(operator: FieldOperator, *, seed: int = 0) -> Batch:
     """Return inputs like those of the training: decoded from random codes as wide as theirs."""
-    latent = operator.latent
-    inputs, count = latent.inputs, latent.inputs.space.parameters
+    code_operator = operator.code_operator
+    inputs, count = code_operator.inputs, code_operator.inputs.space.parameters
     spread = torch.cat([inputs.code_spread.cpu(), torch.ones(count)])
     noise = torch.randn(max(_BATCHES), len(spread), generator=torch.Generator().manual_seed(seed))
-    codes = (noise * spread).to(next(latent.buffers()).device)
+    codes = (noise * spread).to(next(code_operator.buffers()).device)
     fields, scores = codes[:, : len(spread) - count], codes[:, len(spread) - count :]
-    scalars = scores if latent.scalars is None else latent.scalars.undo(scores)
+    scalars = scores if code_operator.scalars is None else code_operator.scalars.undo(scores)
     batch = Batch(inputs.decode(fields).cpu().float(), scalars.cpu().float())
     if inputs.affine is not inputs:  # transforms are of positive values
         batch = Batch(batch.fields.abs(), batch.parameters.abs())

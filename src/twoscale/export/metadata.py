@@ -78,7 +78,7 @@ def _inputs(operator: FieldOperator, space: Space) -> dict[str, Any]:
             "axes": [_BATCH, "parameters"],
             "names": list(space.parameter_names),
         }
-    read, scalars = operator.latent.inputs, operator.latent.scalars
+    read, scalars = operator.code_operator.inputs, operator.code_operator.scalars
     used = read.kinds if isinstance(read, Transformed) else ("none",) * space.channels
     used += () if scalars is None else scalars.kinds
     if set(used) != {"none"}:  # values that are not positive give NaN

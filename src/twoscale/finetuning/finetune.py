@@ -25,7 +25,7 @@ from twoscale.finetuning.terms import FieldTerm, SpectralTerm, Term, code_term
 from twoscale.math.measures import AffineMeasure, Compared, in_unit, relative_l2, trace_error
 from twoscale.math.traces import TRACES
 from twoscale.operators.fitting import FitOptions, FitRecord, train_members
-from twoscale.operators.operators import FieldOperator, LatentOperator
+from twoscale.operators.operators import CodeOperator, FieldOperator
 from twoscale.predictors.base import BatchSize, Epochs, LearningRate
 from twoscale.problems import Problem
 from twoscale.problems.measures import flux_trace_error, has_coefficient, has_flux, residual_rms
@@ -111,9 +111,9 @@ def _resolve(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def tunable(
     operator: FieldOperator, plan: FinetunePlan, *, common: PatchLayout, problem: Problem | None
-) -> LatentOperator:
+) -> CodeOperator:
     """Return the operator if the plan can fine-tune it, else raise; no data are needed."""
-    if not isinstance(operator, LatentOperator) or not operator.outputs.compresses:
+    if not isinstance(operator, CodeOperator) or not operator.outputs.compresses:
         raise TwoscaleError(_NEEDS_CODE)
     if operator.predictor.trained is None:
         raise TwoscaleError(
@@ -183,7 +183,7 @@ class FinetuneRecord:
 
 
 def finetune_operator(
-    operator: LatentOperator,
+    operator: CodeOperator,
     data: SplitData,
     plan: FinetunePlan,
     options: FitOptions,
@@ -191,7 +191,7 @@ def finetune_operator(
     *,
     common: PatchLayout,
     problem: Problem | None,
-) -> tuple[LatentOperator, FinetuneRecord]:
+) -> tuple[CodeOperator, FinetuneRecord]:
     """Return a fine-tuned copy of a `tunable` operator, and its record.
 
     `measured` takes times and losses.
@@ -293,7 +293,7 @@ def _one_sample(pairs: Pairs) -> Compared:
 @torch.no_grad()
 def _calibrate(
     objective: FieldObjective,
-    tuned: LatentOperator,
+    tuned: CodeOperator,
     held_out: CodePairs,
     shares: Mapping[str, float],
 ) -> None:

@@ -20,7 +20,7 @@ from twoscale.finetuning.terms import (
 )
 from twoscale.math.measures import Compared, Parts, total_parts
 from twoscale.operators.fitting import FitOptions
-from twoscale.operators.operators import LatentOperator
+from twoscale.operators.operators import CodeOperator
 from twoscale.predictors.base import CodePredictor
 from twoscale.representation import Representation
 from twoscale.training import CodePairs
@@ -58,7 +58,7 @@ class FieldObjective:
         if self.sum is not None:
             self.sum.weigh([share * self.weights[name] for name in self.absolute])
 
-    def pairs(self, operator: LatentOperator, fields: Pairs, options: FitOptions) -> CodePairs:
+    def pairs(self, operator: CodeOperator, fields: Pairs, options: FitOptions) -> CodePairs:
         """Return the codes of all fields, the targets with every term's columns, in one pass.
 
         Targets stay in host memory where a term looks at whole fields.

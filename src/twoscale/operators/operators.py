@@ -84,16 +84,16 @@ class FieldOperator(nn.Module, ABC):
 
     @property
     @abstractmethod
-    def latent(self) -> LatentOperator:
+    def code_operator(self) -> CodeOperator:
         """Return the part that works on codes."""
 
     @property
     def layout(self) -> PatchLayout | None:
         """Return the patches whose borders are this operator's native seams, if it has any."""
-        return self.latent.outputs.layout
+        return self.code_operator.outputs.layout
 
 
-class LatentOperator(FieldOperator):
+class CodeOperator(FieldOperator):
     """Encode the input, predict the output's code from the input's, decode it.
 
     Parameters
@@ -217,7 +217,7 @@ class LatentOperator(FieldOperator):
         self.predictor.complete()
 
     @property
-    def latent(self) -> LatentOperator:
+    def code_operator(self) -> CodeOperator:
         return self
 
     @torch.no_grad()
@@ -321,7 +321,7 @@ class RefinedOperator(FieldOperator):
     can train.
     """
 
-    def __init__(self, base: LatentOperator, correction: LatentOperator) -> None:
+    def __init__(self, base: CodeOperator, correction: CodeOperator) -> None:
         super().__init__()
         self.base = base
         self.correction = correction
@@ -374,7 +374,7 @@ class RefinedOperator(FieldOperator):
         return self.correction(self.base(fields, parameters))
 
     @property
-    def latent(self) -> LatentOperator:
+    def code_operator(self) -> CodeOperator:
         return self.base
 
     def restore(self, tensors: Mapping[str, Tensor], inputs: Space, outputs: Space) -> Self:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from twoscale.domain.symmetries import SYMMETRIES
 from twoscale.errors import TwoscaleError
-from twoscale.operators.operators import FieldOperator, LatentOperator, RefinedOperator
+from twoscale.operators.operators import CodeOperator, FieldOperator, RefinedOperator
 from twoscale.parts import Part, build, check_registered, describe, unfitted
 from twoscale.predictors import CodePredictor
 from twoscale.representation import Representation, WholeField
@@ -98,7 +98,7 @@ class SurrogateSpec:
 
     def operator(self) -> FieldOperator:
         """Return an operator of unfitted copies of these parts, to be fitted or restored."""
-        base = LatentOperator(
+        base = CodeOperator(
             unfitted(self.inputs),
             unfitted(self.predictor),
             unfitted(self.outputs),
@@ -109,7 +109,7 @@ class SurrogateSpec:
             return base
         correction = unfitted(self.correction)
         return RefinedOperator(
-            base, LatentOperator(WholeField(), correction, WholeField(), warns=False)
+            base, CodeOperator(WholeField(), correction, WholeField(), warns=False)
         )
 
     def describe(self) -> dict[str, Any]:

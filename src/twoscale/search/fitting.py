@@ -109,7 +109,7 @@ class FieldFitter:
             candidate, self.training, self._representations, progress=epochs, deadline=deadline
         )
         began = self.clock()
-        latent = surrogate.operator_.latent
+        code_operator = surrogate.operator_.code_operator
         predict = surrogate.predict_batch
         run = _epochs_run(surrogate, probed=candidate.probed)
         errors = _errors(predict, self.validation)
@@ -117,9 +117,9 @@ class FieldFitter:
             error=errors["mean_relative_l2"],
             mre=errors["mre"],
             training_error=_error(predict, self.training.first(self.validation_samples)),
-            oracle=self._oracle(latent.outputs),
-            input_code=latent.input_code_size,
-            output_code=latent.outputs.code_size,
+            oracle=self._oracle(code_operator.outputs),
+            input_code=code_operator.input_code_size,
+            output_code=code_operator.outputs.code_size,
             tuned=_tuned(candidate, surrogate),
             epoch_seconds=epochs.mean(run) if run and candidate.probed else None,
             epochs=run,

@@ -143,7 +143,7 @@ class ServedModel:
 
     def _check_values(self, inputs: Batch) -> None:
         """Raise if the surrogate cannot read these values, such as the logarithm of a negative."""
-        self.surrogate.operator_.latent.check_values(inputs)
+        self.surrogate.operator_.code_operator.check_values(inputs)
 
     def prediction(self, inputs: PredictionInputs, level: float | None = None) -> QueuedCall:
         """Return what predicts the solutions of inputs, and with a level assesses them.

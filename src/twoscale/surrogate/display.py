@@ -86,15 +86,17 @@ def _rows(surrogate: Any) -> dict[str, str]:
 
 def _fitted_rows(surrogate: Any) -> dict[str, str]:
     """Return the rows of a fitted surrogate: fields, codes, errors and time."""
-    latent = surrogate.operator_.latent
+    code_operator = surrogate.operator_.code_operator
     rows = {
         "fields": f"{_space_text(surrogate.input_space_)} → {_space_text(surrogate.output_space_)}",
         "training": f"{surrogate.training_samples_} samples, in "
         f"{duration_text(sum(surrogate.timings_.values()))}",
         "trained numbers": f"{count_parameters(surrogate.operator_):,}",
     }
-    if latent.outputs.compresses:
-        codes = f"{latent.input_code_size} → {latent.outputs.code_size} numbers per field"
+    if code_operator.outputs.compresses:
+        codes = (
+            f"{code_operator.input_code_size} → {code_operator.outputs.code_size} numbers per field"
+        )
         rows["codes"] = codes
     for role, error in surrogate.errors_.items():
         rows[f"{role} error"] = percent(error)

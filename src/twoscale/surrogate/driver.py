@@ -283,7 +283,7 @@ class _Driver:
         state = replace(
             running.state.measured(operator.to(fit.device), record),
             trained_together=max(members, default=1),
-            chosen=dict(operator.latent.predictor.chosen),
+            chosen=dict(operator.code_operator.predictor.chosen),
         )
         LOGGER.info("fitted in %.1f s", sum(state.timings.values()))
         if fit.learns_trust and running.apart is not None:

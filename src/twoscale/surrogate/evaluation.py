@@ -29,7 +29,7 @@ from twoscale.math.measures import (
     unexplained_share,
 )
 from twoscale.networks import count_parameters
-from twoscale.operators.operators import FieldOperator, LatentOperator
+from twoscale.operators.operators import CodeOperator, FieldOperator
 from twoscale.problems import Problem
 from twoscale.problems.measures import flux_measures, has_flux, residual_measures
 from twoscale.representation.base import subset
@@ -81,9 +81,9 @@ def evaluate_operator(
     clock, errors, oracle_errors = Clock(), _SampleErrors(), _SampleErrors()
     batches = errors.collected(_batches(test, predict, clock, coverage), progress, len(test))
     values, apart = measure_channels(measures, batches)
-    latent = operator.latent
-    outputs = latent.outputs
-    decodes = isinstance(operator, LatentOperator) and outputs.compresses
+    code_operator = operator.code_operator
+    outputs = code_operator.outputs
+    decodes = isinstance(operator, CodeOperator) and outputs.compresses
     oracle: dict[str, float] = {}
     oracle_apart: dict[str, list[float]] = {}
     if decodes and not interpolates:
@@ -103,11 +103,11 @@ def evaluate_operator(
         metrics["channels"] = _of_channels(apart, oracle_apart, names)
     if oracle:
         metrics["oracle_seams"] = subset(oracle, "common")
-    latent = operator.latent
-    metrics["input_code"] = latent.input_code_size if outputs.compresses else None
+    code_operator = operator.code_operator
+    metrics["input_code"] = code_operator.input_code_size if outputs.compresses else None
     metrics["output_code"] = outputs.code_size if outputs.compresses else None
     if outputs.compresses:
-        metrics["explained_variance"] = _explained(latent)
+        metrics["explained_variance"] = _explained(code_operator)
     metrics["parameters"] = count_parameters(operator)
     metrics |= {"samples": len(test), "timings": dict(clock.seconds)}
     if coverage is not None:
@@ -238,11 +238,11 @@ def warn_of_failure(metrics: Mapping[str, Any]) -> None:
         )
 
 
-def _explained(latent: LatentOperator) -> dict[str, float]:
+def _explained(code_operator: CodeOperator) -> dict[str, float]:
     """Return the share of variance that is kept of the inputs, and by each stage of the outputs."""
-    outputs = latent.outputs.explained_variance
+    outputs = code_operator.outputs.explained_variance
     stages = {"output" if name == "pca" else name: share for name, share in outputs.items()}
-    seen = latent.inputs.explained_variance.values()
+    seen = code_operator.inputs.explained_variance.values()
     return {"input": sum(seen) / len(seen), **stages}
 
 

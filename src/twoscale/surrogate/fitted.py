@@ -207,7 +207,7 @@ class FittedSurrogate:
         with torch.set_grad_enabled(differentiable), reporting(progress) as report:
             predicted = in_batches(predict, batch, length, self.device, report)
             # Only now: on CUDA it waits for the device.
-            check_prediction(batch, predicted.detach(), state.operator.latent.check_values)
+            check_prediction(batch, predicted.detach(), state.operator.code_operator.check_values)
             return given.result(predicted, state.spaces, state.ranks[1])
 
     @torch.no_grad()
@@ -295,7 +295,7 @@ class FittedSurrogate:
                 length=self._batch_size(state),
                 progress=report,
             )
-        check_prediction(given.batch, found.fields, state.operator.latent.check_values)
+        check_prediction(given.batch, found.fields, state.operator.code_operator.check_values)
         proves = certificate and given.resampling is None
         if proves and is_elliptic(self.problem, state.spaces[1]):
             # Of the user's inputs: the surrogate reads them in single precision.
@@ -321,7 +321,7 @@ class FittedSurrogate:
         """
         state, known = self._fitted_state(), self._known_trust().known
         batch = self._inputs(state, inputs, parameters, resample).batch
-        check_prediction(batch, batch.fields[:0], state.operator.latent.check_values)
+        check_prediction(batch, batch.fields[:0], state.operator.code_operator.check_values)
         return self._flags(known, batch)
 
     def _flags(self, known: InputRange, inputs: Batch) -> Flags:

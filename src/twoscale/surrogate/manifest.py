@@ -65,15 +65,15 @@ def write_surrogate(surrogate: Any, folder: Path) -> None:
 
 def retained_dimensions(operator: FieldOperator) -> dict[str, Any]:
     """Return code sizes and the rank of each block, if the outputs are compressed."""
-    latent = operator.latent
-    sides = {"input": latent.inputs, "output": latent.outputs}
-    if not latent.outputs.compresses:
+    code_operator = operator.code_operator
+    sides = {"input": code_operator.inputs, "output": code_operator.outputs}
+    if not code_operator.outputs.compresses:
         return {}
     found: dict[str, Any] = {
         side: {"code": part.code_size, "ranks": part.ranks} for side, part in sides.items()
     }
-    if count := latent.inputs.space.parameters:
-        found["input"]["code"] = latent.input_code_size
+    if count := code_operator.inputs.space.parameters:
+        found["input"]["code"] = code_operator.input_code_size
         found["input"]["ranks"] |= {"parameters": [count]}
     return found
 

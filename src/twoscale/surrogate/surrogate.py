@@ -18,7 +18,7 @@ from twoscale.fields.samples import Fields
 from twoscale.files import Checkpoints, atomic_output
 from twoscale.finetuning.finetune import FinetunePlan, finetune_operator, keeps_fields, tunable
 from twoscale.operators.fitting import FitOptions, FitRecord
-from twoscale.operators.operators import LatentOperator
+from twoscale.operators.operators import CodeOperator
 from twoscale.predictors import CodePredictor
 from twoscale.problems import Problem
 from twoscale.representation import Representation
@@ -404,7 +404,7 @@ class Surrogate(FittedSurrogate):
         self._tunable(steps)  # raises if it cannot be fine-tuned in this way
         return keeps_fields(steps, common=self._common_layout(), problem=self.problem)
 
-    def _tunable(self, plan: FinetunePlan) -> LatentOperator:
+    def _tunable(self, plan: FinetunePlan) -> CodeOperator:
         operator = self._fitted_state().operator
         return tunable(operator, plan, common=self._common_layout(), problem=self.problem)
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError
 from twoscale.fields.source import Batch
-from twoscale.operators.operators import FieldOperator, LatentOperator
+from twoscale.operators.operators import CodeOperator, FieldOperator
 from twoscale.predictors.field_predictor import FieldPredictor
 from twoscale.problems import DiffusionProblem, Problem
 from twoscale.problems.diffusion import DiffusionSystem, in_solver_parts
@@ -67,8 +67,8 @@ class Difficulty:
     def _best(self) -> tuple[str, ...]:
         if is_elliptic(self._problem, self._known.space):
             return (RESIDUAL, DISTANCE)
-        latent = self._operator.latent
-        several = members_of(latent) > 1 or len(latent.group) > 1
+        code_operator = self._operator.code_operator
+        several = members_of(code_operator) > 1 or len(code_operator.group) > 1
         return (DISAGREEMENT, DISTANCE) if several else (DISTANCE,)
 
     @property
@@ -115,19 +115,19 @@ class Difficulty:
 
     def _opinions(self, inputs: Batch) -> Iterator[Tensor]:
         """Yield what members predict, or what images of the inputs give."""
-        latent = self._operator.latent
-        if isinstance(latent.predictor, FieldPredictor) and members_of(latent) > 1:
-            codes = latent.predictor.each(latent.encode(*inputs.tensors))
-            for one in codes.chunk(latent.predictor.members)[:_OPINIONS]:
-                yield latent.outputs.decode(one)
+        code_operator = self._operator.code_operator
+        if isinstance(code_operator.predictor, FieldPredictor) and members_of(code_operator) > 1:
+            codes = code_operator.predictor.each(code_operator.encode(*inputs.tensors))
+            for one in codes.chunk(code_operator.predictor.members)[:_OPINIONS]:
+                yield code_operator.outputs.decode(one)
             return
-        for symmetry in latent.group[:_OPINIONS]:
-            yield symmetry.inverse(latent.predict_once(*inputs.map(symmetry).tensors))
+        for symmetry in code_operator.group[:_OPINIONS]:
+            yield symmetry.inverse(code_operator.predict_once(*inputs.map(symmetry).tensors))
 
 
-def members_of(latent: LatentOperator) -> int:
+def members_of(code_operator: CodeOperator) -> int:
     """Return how many networks a predictor takes the mean of."""
-    predictor = latent.predictor
+    predictor = code_operator.predictor
     return predictor.members if isinstance(predictor, FieldPredictor) else 1
 
 

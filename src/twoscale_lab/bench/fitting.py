@@ -13,7 +13,7 @@ from torch import Tensor
 from twoscale.data import generate as generate_dataset
 from twoscale.domain.grid import Grid
 from twoscale.networks import DenseNetwork
-from twoscale.operators.operators import LatentOperator
+from twoscale.operators.operators import CodeOperator
 from twoscale.problems import Darcy, Poisson
 from twoscale.runtime.threads import one_thread
 from twoscale.surrogate import Surrogate
@@ -72,9 +72,9 @@ def _pca_at(setup: Setup, resolution: int) -> Comparison:
     plain_x, plain_u = (fields.cpu().numpy() for fields in (x, u))
     peers.PatchwisePCA(4, [1] * 16).fit(plain_x[:20])  # so that the peer's library is loaded
 
-    def ours() -> LatentOperator:
+    def ours() -> CodeOperator:
         operator = surrogate.parts.operator()
-        assert isinstance(operator, LatentOperator)
+        assert isinstance(operator, CodeOperator)
         operator.inputs.fit(x[:samples, None])
         operator.outputs.fit(u[:samples, None])
         return operator
@@ -87,7 +87,7 @@ def _pca_at(setup: Setup, resolution: int) -> Comparison:
         both = peers.TwoScalePCA(factor, outputs["coarse"][0], 4, outputs["residual"])
         return both.fit(plain_u[:samples])
 
-    def oracles(operator: LatentOperator, peer: peers.TwoScalePCA) -> dict[str, float]:
+    def oracles(operator: CodeOperator, peer: peers.TwoScalePCA) -> dict[str, float]:
         decoded = operator.outputs.reconstruct(u[samples:, None])[:, 0]
         theirs = torch.from_numpy(peer.decode(peer.encode(plain_u[samples:])))
         return {

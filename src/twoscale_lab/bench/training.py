@@ -13,7 +13,7 @@ from torch.nn import functional
 from twoscale.fields.source import slices
 from twoscale.methods.recipes import defaults
 from twoscale.networks import DenseNetwork, FNO2d, RefinementNet
-from twoscale.operators.operators import LatentOperator
+from twoscale.operators.operators import CodeOperator
 from twoscale.predictors import FNO, CodePredictor, Refinement
 from twoscale.problems import Poisson
 from twoscale.representation import PatchPCA
@@ -48,7 +48,7 @@ def _train_on_codes(setup: Setup) -> Iterator[Comparison]:
         return surrogates
 
     operator = ours(1)[0].operator_
-    assert isinstance(operator, LatentOperator)
+    assert isinstance(operator, CodeOperator)
     pair = [
         (operator.inputs.encode(a[:, None]), operator.outputs.encode(b[:, None]))
         for a, b in (training, (x, u))
