@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from twoscale.domain.grid import Grid
+from twoscale.domain.patches import PatchLayout
 from twoscale.domain.space import Space
 from twoscale.errors import TwoscaleError, unknown_name
 from twoscale.fields.source import FieldSource, MappedSource, chunk_length, slices
@@ -51,6 +52,8 @@ class BlockPCA(Representation):
     places: Tensor  # (code_size,): where the code sits in the flattened padded scores
     sources: Tensor  # (blocks x largest rank,): its inverse; `code_size` where there is no code
 
+    _layout: PatchLayout | None = None  # of the fitted grid, where blocks are patches
+
     def __init__(
         self, rule: Rule, *, solver: Solver = "randomized", standardised: bool = True
     ) -> None:
@@ -68,6 +71,10 @@ class BlockPCA(Representation):
     def _fitted(self) -> tuple[str, ...]:
         """Return the names of the buffers that a fit makes."""
         return _BUFFERS if self.standardised else (*_BUFFERS, "total")
+
+    @property
+    def layout(self) -> PatchLayout | None:
+        return self._layout
 
     def block_count(self, grid: Grid) -> int:
         """Return how many blocks fields on a grid have."""

@@ -56,11 +56,9 @@ class Chain(Representation):
         self, stages: Mapping[str, Representation], *, code_size: int | None = None
     ) -> None:
         super().__init__()
-        if not isinstance(stages, Mapping):
-            raise TwoscaleError(
-                f"a chain is a dictionary of names and representations, got {type(stages).__name__}"
-            )
         try:
+            if not isinstance(stages, Mapping):
+                raise TypeError(f"got {type(stages).__name__}")
             self.stages = nn.ModuleDict(stages)
         except (KeyError, TypeError) as error:
             raise TwoscaleError(

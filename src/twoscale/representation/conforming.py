@@ -56,7 +56,6 @@ class _SkeletonBound(BlockPCA):
         super().__init__(rule, solver=solver, standardised=False)
         self.patches = as_pair(patches)
         self.seam_width = seam_width
-        self._layout: PatchLayout | None = None
 
     def supports(self, domain: Domain) -> bool:
         return is_planar(domain)
@@ -99,10 +98,6 @@ class _SkeletonBound(BlockPCA):
         """Return the squared norm (blocks, channels, rank) of each channel's part of a mode."""
         parts = self.vectors.square().unflatten(1, (self.space.channels, -1))
         return parts.sum(2).double()
-
-    @property
-    def layout(self) -> PatchLayout | None:
-        return self._layout
 
 
 class SkeletonPCA(_SkeletonBound):

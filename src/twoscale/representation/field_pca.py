@@ -113,7 +113,6 @@ class PatchPCA(BlockPCA):
         self.window = window or ("hann" if overlap else "uniform")
         if self.window not in WINDOWS:
             raise unknown_name("window", self.window, WINDOWS)
-        self._layout: PatchLayout | None = None
 
     def check(self, space: Space, samples: int) -> None:
         super().check(space, samples)
@@ -152,10 +151,6 @@ class PatchPCA(BlockPCA):
         if self._fitted_layout.overlaps:
             blocks = blocks * self.weights
         return self._fitted_layout.assemble(blocks)
-
-    @property
-    def layout(self) -> PatchLayout | None:
-        return self._layout
 
 
 class RestrictedPCA(BlockPCA):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from twoscale.errors import TwoscaleError
-from twoscale.representation.transformed import NAMES, TRANSFORMS
+from twoscale.representation.transformed import NAMES, TRANSFORMS, by_channel
 
 
 class ParameterScale(nn.Module):
@@ -52,14 +52,10 @@ class ParameterScale(nn.Module):
     def undo(self, scores: Tensor) -> Tensor:
         """Return the parameters of scores."""
         values = self.mean + self.scale * scores
-        columns = zip(self.kinds, values.split(1, 1), strict=True)
-        return torch.cat([TRANSFORMS[kind].undo(column) for kind, column in columns], 1)
+        return by_channel(values, [TRANSFORMS[kind].undo for kind in self.kinds])
 
     def _transformed(self, values: Tensor) -> Tensor:
-        if set(self.kinds) == {"none"}:
-            return values
-        columns = zip(self.kinds, values.split(1, 1), strict=True)
-        return torch.cat([TRANSFORMS[kind].apply(column) for kind, column in columns], 1)
+        return by_channel(values, [TRANSFORMS[kind].apply for kind in self.kinds])
 
     def restore(self, tensors: Mapping[str, Tensor]) -> Self:
         """Take the fitted state from `tensors`, named as in `state_dict`."""

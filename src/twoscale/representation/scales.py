@@ -87,16 +87,12 @@ class TwoScale(Chain):
         solver: Solver = "randomized",
         code_size: CodeSize = None,
     ) -> None:
-        coarse_solver, residual_solver = stage_solvers(solver)
-        coarse = RestrictedPCA(
-            RankRule(variance=coarse_variance, components=coarse_components),
-            factor=coarse_factor,
-            few_features=few_features,
-            solver=coarse_solver,
-        )
-        residual_rule = stage_rule(residual_variance, code_size)
-        residual = PatchPCA(residual_rule, patches=patches, solver=residual_solver)
-        super().__init__({"coarse": coarse, "residual": residual}, code_size=code_size)
+        kept = RankRule(variance=coarse_variance, components=coarse_components)
+        stages = {
+            "coarse": _coarse_stage(kept, coarse_factor, few_features, solver),
+            "residual": _patch_stage(residual_variance, patches, solver, code_size),
+        }
+        super().__init__(stages, code_size=code_size)
 
 
 class ThreeScale(Chain):
@@ -181,17 +177,23 @@ class ThreeScale(Chain):
         solver: Solver = "randomized",
         code_size: CodeSize = None,
     ) -> None:
-        outer = TwoScale(
-            patches=patches,
-            coarse_factor=coarse_factor,
-            coarse_components=coarse_components,
-            coarse_variance=coarse_variance,
-            few_features=few_features,
-            residual_variance=residual_variance,
-            solver=solver,
-            code_size=code_size,
-        )
-        middle_rule = stage_rule(middle_variance, code_size)
-        middle = PatchPCA(middle_rule, patches=middle_patches, solver=stage_solvers(solver)[1])
-        (coarse, first), (residual, last) = outer._named()
-        super().__init__({coarse: first, "middle": middle, residual: last}, code_size=code_size)
+        kept = RankRule(variance=coarse_variance, components=coarse_components)
+        stages = {
+            "coarse": _coarse_stage(kept, coarse_factor, few_features, solver),
+            "middle": _patch_stage(middle_variance, middle_patches, solver, code_size),
+            "residual": _patch_stage(residual_variance, patches, solver, code_size),
+        }
+        super().__init__(stages, code_size=code_size)
+
+
+def _coarse_stage(rule: RankRule, factor: int, few_features: bool, solver: str) -> RestrictedPCA:
+    return RestrictedPCA(
+        rule, factor=factor, few_features=few_features, solver=stage_solvers(solver)[0]
+    )
+
+
+def _patch_stage(
+    variance: float, patches: tuple[int, int], solver: str, code_size: int | None
+) -> PatchPCA:
+    rule = stage_rule(variance, code_size)
+    return PatchPCA(rule, patches=patches, solver=stage_solvers(solver)[1])

@@ -187,13 +187,7 @@ class Transformed(Representation):
             TRANSFORMS[kind].check(channel, value)
 
     def _transformed(self, fields: Tensor) -> Tensor:
-        return self._by_channel(fields, [TRANSFORMS[kind].apply for kind in self.kinds])
-
-    def _by_channel(self, fields: Tensor, functions: list[Callable[[Tensor], Tensor]]) -> Tensor:
-        if len(set(self.kinds)) == 1:
-            return functions[0](fields)
-        parts = zip(functions, fields.split(1, dim=1), strict=True)
-        return torch.cat([function(part) for function, part in parts], 1)
+        return by_channel(fields, [TRANSFORMS[kind].apply for kind in self.kinds])
 
     def encode(self, fields: Tensor) -> Tensor:
         self._check_fields(fields)
@@ -207,7 +201,7 @@ class Transformed(Representation):
     def decode(self, codes: Tensor) -> Tensor:
         self._check_codes(codes)
         undo = [TRANSFORMS[kind].undo for kind in self.kinds]
-        return self._by_channel(self.fields.decode(codes), undo)
+        return by_channel(self.fields.decode(codes), undo)
 
     def restore(self, tensors: Mapping[str, Tensor], space: Space) -> Self:
         applied = tensors.get("applied")
@@ -279,6 +273,14 @@ def worthwhile(fields: FieldSource) -> tuple[str, ...]:
         if seen >= _SEEN:
             break
     return ("log",) if bool(((low > 0) & (high > _WIDE * low)).any()) else ()
+
+
+def by_channel(values: Tensor, functions: Sequence[Callable[[Tensor], Tensor]]) -> Tensor:
+    """Return values (batch, channels, ...), a function of its own applied to each channel."""
+    if len(set(functions)) == 1:
+        return functions[0](values)
+    parts = zip(functions, values.split(1, dim=1), strict=True)
+    return torch.cat([function(part) for function, part in parts], 1)
 
 
 def _least(fields: Tensor) -> Tensor:
