@@ -10,6 +10,7 @@ from functools import wraps
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
+from threading import RLock
 from typing import Any, ClassVar, Self, TypeVar
 
 from twoscale.errors import TwoscaleError, TwoscaleWarning, unknown_name
@@ -31,6 +32,7 @@ class Registry(MutableMapping[str, K]):
         self.rooms = rooms
         self._known: dict[str, K] = {}
         self._complete = False
+        self._loading = RLock()  # an import may look up names itself, but no other thread meanwhile
 
     def __setitem__(self, name: str, value: K) -> None:
         known = self._known.get(name)
@@ -60,15 +62,22 @@ class Registry(MutableMapping[str, K]):
 
     def _load(self) -> None:
         """Import all modules that may have more names, once."""
-        if self._complete:
-            return
-        self._complete = True
-        for room in self.rooms:
-            package = import_module(f"twoscale.{room}")
-            for module in iter_modules(package.__path__):
-                import_module(f"{package.__name__}.{module.name}")
-            for entry in entry_points(group=package.__name__):
-                self._import(entry)
+        with self._loading:
+            if self._complete:
+                return
+            self._complete = True
+            try:
+                for room in self.rooms:
+                    self._load_room(f"twoscale.{room}")
+            except BaseException:
+                self._complete = False  # such as an interruption: the next look-up goes on
+                raise
+
+    def _load_room(self, package: str) -> None:
+        for module in iter_modules(import_module(package).__path__):
+            import_module(f"{package}.{module.name}")
+        for entry in entry_points(group=package):
+            self._import(entry)
 
     def _import(self, entry: EntryPoint) -> None:
         """Import what an entry point names; warn and leave it out if that fails."""
