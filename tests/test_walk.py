@@ -55,10 +55,10 @@ with tempfile.TemporaryDirectory() as folder:
 """
 
 MOST = {  # modules and calls
-    "fit": (44, 1950),
-    "predict": (15, 82),
-    "evaluate": (28, 900),
-    "load": (34, 830),
+    "fit": (44, 1900),
+    "predict": (14, 82),
+    "evaluate": (28, 890),
+    "load": (34, 820),
 }
 
 

@@ -90,7 +90,7 @@ class Space:
                 f"{list(self.names)}"
             )
 
-    @property
+    @cached_property
     def grid(self) -> Grid:
         """Return the domain of fields on a grid; refuse any other."""
         if not isinstance(self.domain, Grid):

@@ -106,7 +106,8 @@ class Chain(Representation):
                     source = map_fields(source, residual_map(self._named()[position - 1][1]))
                     if isinstance(stage, BlockPCA):
                         stage.ignore_noise(self._named()[0][1])
-            stage.fit(source, space=self.space, seed=seed + position, clock=clock, name=stage_name)
+            stage.space = self.space  # checked for all stages
+            stage._fit(source, seed=seed + position, clock=clock, name=stage_name)
 
     def encode(self, fields: Tensor) -> Tensor:
         codes = []
