@@ -1,13 +1,6 @@
-import pytest
 import torch
 
-from twoscale import Representation
 from twoscale.representation.base import subset
-
-
-def test_the_contract_is_abstract():
-    with pytest.raises(TypeError, match="abstract"):
-        Representation()
 
 
 def test_a_subset_goes_by_the_whole_name():
