@@ -74,6 +74,7 @@ def prediction(file: bytes) -> tuple[Predict, str] | None:
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors
+    options.intra_op_num_threads = torch.get_num_threads()
     session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
     names = [one.name for one in session.get_inputs()]
 

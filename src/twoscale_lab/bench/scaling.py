@@ -107,12 +107,13 @@ def _pca_seconds(timings: StageSeconds) -> float:
 def _in_memory(setup: Setup, samples: int, coarse: int, size: int) -> StageSeconds:
     """Return the seconds of all stages on fields in memory."""
     problem = Poisson()
-    generated, (x, u) = stopwatch(lambda: setup.fields(problem, size, samples))
     training = round(0.8 * samples)
+    generated, (pairs, rest) = stopwatch(
+        lambda: setup.pairs(problem, size, training, samples - training)
+    )
     settings: dict[str, Any] = {"coarse_factor": _factor(size, coarse)}
     settings["epochs"] = setup.size(2, 100, gpu=500)
     surrogate = Surrogate("two-scale", problem=problem, device=str(setup.device), **settings)
-    pairs, rest = (x[:training], u[:training]), (x[training:], u[training:])
     surrogate.fit(*pairs, validation=rest)
     plan: dict[str, Any] = {"objective": "A3", "warm_up": 1, "ramp": 1}
     plan["epochs"] = setup.size(2, 50)

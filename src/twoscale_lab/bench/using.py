@@ -10,12 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from twoscale.data import generate as generate_dataset
 from twoscale.errors import missing_extra
+from twoscale.export.graph import Predict
+from twoscale.export.onnx_file import prediction as onnx_prediction
 from twoscale.problems import Darcy, Poisson, Problem
 from twoscale.surrogate import Surrogate
 from twoscale_lab.bench.measure import Comparison, Setup, relative, stopwatch
@@ -156,16 +157,15 @@ def single(setup: Setup) -> Iterator[Comparison]:
 def _compare(setup: Setup, surrogate: Surrogate, name: str, inputs: Tensor) -> Comparison:
     """Time one field as an array, and beside it the torch module and the exported file."""
     array, fields = inputs.cpu().numpy(), inputs[:, None]
-    run = _exported(surrogate)
+    run, host = _exported(surrogate), (fields.cpu(),)
     ways: dict[str, Callable[[], Any]] = {
         "predict": lambda: surrogate.predict(array),
         "module": lambda: surrogate.operator_(fields),
-        "onnxruntime": lambda: run(array[:, None]),
+        "onnxruntime": lambda: run(host),
     }
     with torch.no_grad():
         seconds = _per_call(ways, repeats=setup.size(1, 5))
-        found = torch.from_numpy(run(array[:, None]))[:, 0]
-        difference = relative(found, torch.from_numpy(surrogate.predict(array)))
+        difference = relative(run(host)[:, 0], torch.from_numpy(surrogate.predict(array)))
     return Comparison(
         f"single two-scale {name}",
         "onnxruntime, exported file",
@@ -177,19 +177,15 @@ def _compare(setup: Setup, surrogate: Surrogate, name: str, inputs: Tensor) -> C
     )
 
 
-def _exported(surrogate: Surrogate) -> Callable[[np.ndarray], np.ndarray]:
-    """Return how onnxruntime predicts from fields (batch, 1, height, width)."""
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise missing_extra("onnxruntime", "export") from error
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
+def _exported(surrogate: Surrogate) -> Predict:
+    """Return how onnxruntime predicts from fields (batch, 1, height, width) on the host."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
         surrogate.export(path)
-        session = onnxruntime.InferenceSession(path.read_bytes(), options)
-    return lambda fields: session.run(None, {"fields": fields})[0]
+        found = onnx_prediction(path.read_bytes())
+    if found is None:
+        raise missing_extra("onnxruntime", "export")
+    return found[0]
 
 
 _METHOD = "two-scale"  # whose fits are measured; without a method, `fit` would search for one

@@ -117,9 +117,6 @@ def test_error_against_time_has_a_panel_for_each_place_and_names_the_best(study)
     (one,) = error_time_chart([study("grids")], places=["poisson-64"]).figure.axes
     assert one.get_title() == "Poisson 64²"
     assert error_time_chart([study("grids")], columns=1).figure.get_figwidth() < 5
-
-
-def test_error_against_time_needs_three_methods(study):
     with pytest.raises(TwoscaleError, match="no problem that three methods solved"):
         error_time_chart([study("solvers")])
 
@@ -143,11 +140,8 @@ def test_an_unknown_kind_or_option_is_refused(study):
         drawn("bars", study("methods"), {"colour": "red"})
 
 
-def test_a_chart_of_nothing_is_none(study):
+def test_cases_and_fields_that_are_not_there(study):
     assert draw("bars", study("methods"), {"rows": ["darcy-256 *"]}) is None
-
-
-def test_fields_that_are_not_there_are_named(study):
     with pytest.raises(TwoscaleError, match=r"no fields of poisson-64.*methods\.npz"):
         drawn("qualitative", study("methods"), {"place": "poisson-64"})
 

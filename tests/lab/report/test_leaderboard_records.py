@@ -43,16 +43,11 @@ def found():
 
 
 @pytest.mark.parametrize("name", MOST)
-def test_errors_are_small(found, name):
+def test_errors_are_small_and_data_and_fit_take_less_than_ten_minutes(found, name):
     one = found[name]
     best = one.ours[one.best]
     assert 100 * best.mean <= MOST[name]
     assert best.seeds >= (1 if name in ONE_SEED else 2)
-
-
-@pytest.mark.parametrize("name", MOST)
-def test_data_and_fit_take_less_than_ten_minutes(found, name):
-    one = found[name]
     seconds = one.seconds[one.best]
     assert seconds["data_seconds"] + seconds["fit_seconds"] < TEN_MINUTES
 

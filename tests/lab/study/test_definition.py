@@ -18,7 +18,6 @@ from twoscale_lab.study.catalogue import (
     recorded_study,
 )
 from twoscale_lab.study.paper.published import paper_tables
-from twoscale_lab.study.quantities import check_quantity
 
 CELLS = {  # the paper's number of runs, but for fewer seeds of the Fourier networks and of Darcy
     "headline": 35 - 2,
@@ -76,14 +75,6 @@ def test_every_case_can_be_fitted(name, scale):
         surrogate = Surrogate(cell.case.method, problem=problem, **cell.settings)
         training = cell.training - cell.training // 10 if cell.tests else cell.training
         surrogate.parts.operator().check(space, space, training)
-
-
-@pytest.mark.parametrize("name", STUDIES)
-def test_columns_are_quantities_and_rows_name_cases(name):
-    for scale in SCALES:
-        study = load_study(name).at(scale)
-        for table in study.tables:
-            assert [check_quantity(column) for column in table.columns] == table.columns
 
 
 def test_the_small_scale_names_its_own_cases():

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from tests.lab.study.tiny import CASES, TEXT, read_tiny, tiny_study
-from twoscale import TwoscaleError
 from twoscale.data import Dataset
 from twoscale.fields.source import Batch
 from twoscale.math.measures import median_sample, radial_spectrum
@@ -83,13 +82,6 @@ def test_without_plain_local_the_first_case_chooses(tmp_path):
 def test_other_seeds_are_not_shown(tmp_path):
     run_study(tiny_study(), tmp_path, device="cpu", seeds=[1], only=["local"])
     assert not (tmp_path / "records" / "tiny.npz").exists()
-
-
-def test_a_damaged_file_is_told(tmp_path):
-    run_study(tiny_study(), tmp_path, device="cpu", seeds=[1], only=["local"])
-    (tmp_path / "records" / "tiny.npz").write_bytes(b"not a zip")
-    with pytest.raises(TwoscaleError, match=r"tiny.npz is damaged: remove it"):
-        run_study(tiny_study(), tmp_path, device="cpu", seeds=[0], only=["local"])
 
 
 def test_the_sample_stays_while_pictures_of_runs_that_are_gone_show_it(tmp_path):

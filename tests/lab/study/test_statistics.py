@@ -25,11 +25,7 @@ BASE = {0: 2.0, 1: 2.0, 2: 5.0}
 class TestSpread:
     def test_the_deviation_is_the_samples(self):
         assert spread([2.0, 4.0, 4.0, 6.0]) == Spread(4.0, pytest.approx(math.sqrt(8 / 3)), 4)
-
-    def test_one_seed_has_no_deviation(self):
         assert spread([3.0]) == Spread(3.0, None, 1)
-
-    def test_equal_values_have_none_either(self):
         assert spread([0.1] * 7) == Spread(0.1, 0.0, 7)
 
     def test_shift_and_scale(self):
@@ -152,6 +148,7 @@ class TestPowerLaw:
     def test_by_hand(self):
         """In logarithms to base 2: (0, 0), (1, 0), (2, 3): slope 3/2, residuals ½, −1, ½."""
         law = fit_power_law([(1, 1), (2, 1), (4, 8)])
+        assert fit_power_law([(4, 8), (1, 1), (2, 1)]) == law
         assert law.exponent == pytest.approx(1.5)
         assert law.coefficient == pytest.approx(2**-0.5)
         assert law.exponent_error == pytest.approx(math.sqrt(1.5 / 2))
@@ -174,10 +171,6 @@ class TestPowerLaw:
         assert other.exponent == pytest.approx(law.exponent)
         assert other.exponent_error == pytest.approx(law.exponent_error)
         assert other.extrapolate(8) == pytest.approx(1000 * law.extrapolate(512))
-
-    def test_order_does_not_matter(self):
-        points = [(4, 8), (1, 1), (2, 1)]
-        assert fit_power_law(points) == fit_power_law(points[::-1])
 
     def test_two_laws_are_equal_where_they_meet(self):
         one = fit_power_law([(1, 3), (2, 5), (4, 11)])
