@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -170,21 +170,20 @@ def transformed_inputs(found: Search, space: SearchSpace, best: Candidate) -> It
 
 def more_input(space: SearchSpace, best: Candidate) -> Iterator[Candidate]:
     """Yield the neighbour that sees more of the input; a linear predictor takes larger steps."""
-    if best.reads_fields or not space.input_values:
-        return
     ladder = _LINEAR_VARIANCES if best.cost.linear else INPUT_VARIANCES
-    higher = [one for one in ladder if one > best.input_variance]
-    if higher:
-        yield replace(best, input_variance=higher[0])
+    yield from _seeing(space, best, [one for one in ladder if one > best.input_variance][:1])
 
 
 def less_input(space: SearchSpace, best: Candidate) -> Iterator[Candidate]:
     """Yield the neighbour that sees less of the input, unless the predictor is linear."""
-    if best.cost.linear or best.reads_fields or not space.input_values:
-        return
-    lower = [one for one in INPUT_VARIANCES if one < best.input_variance]
-    if lower:
-        yield replace(best, input_variance=lower[-1])
+    ladder = () if best.cost.linear else INPUT_VARIANCES
+    yield from _seeing(space, best, [one for one in ladder if one < best.input_variance][-1:])
+
+
+def _seeing(space: SearchSpace, best: Candidate, variances: Sequence[float]) -> Iterator[Candidate]:
+    """Yield the candidate with other shares of the input's variance, if it reads a code of it."""
+    if space.input_values and not best.reads_fields:
+        yield from (replace(best, input_variance=one) for one in variances)
 
 
 def other_predictors(space: SearchSpace, best: Candidate) -> Iterator[Candidate]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import combinations, groupby
 
-from twoscale.methods.roles import PLAIN_PATCHES, PROPOSED, WHOLE_FIELDS
+from twoscale.methods.roles import PLAIN_PATCHES, PROPOSED
 from twoscale.report.display import number
 from twoscale.report.method_looks import method_title
 from twoscale.report.page import Tile
@@ -18,6 +18,7 @@ from twoscale_lab.study.paper.comparison import tally
 from twoscale_lab.study.statistics import crossovers
 
 _FEW = 3  # cases: a comparison of fewer gets no sentence
+_WHOLE_FIELDS = "global"  # the method of one PCA of whole fields
 
 
 def sentences(studies: Studies) -> list[str]:
@@ -205,7 +206,7 @@ def _global_wins(studies: Studies) -> list[str]:
         ]
         if len({case.method for case in cases}) < 2:
             continue
-        ranges = _winning_sizes(cases, WHOLE_FIELDS)
+        ranges = _winning_sizes(cases, _WHOLE_FIELDS)
         sizes = f"codes of {' and of '.join(ranges)}" if ranges else "no size of the code"
         least, most = (number(one(map(_size, cases)), "count") for one in (min, max))
         found.append(
