@@ -1,6 +1,6 @@
 "use strict";
 // Trust: how unusual an input is, and how wrong its prediction can be.
-// It follows twoscale/trust/known_inputs.py, roughness.py, normal_scores.py and band.py.
+// It follows twoscale/trust/input_range.py, statistics.py and band.py.
 
 const Trust = (() => {
   const { unpack, norm } = Numerics;
