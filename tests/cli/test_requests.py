@@ -24,13 +24,13 @@ def requests(place, *wanted):
 @pytest.fixture
 def fits(monkeypatch):
     """The representations that are fitted, not taken over."""
-    done, fit = [], BlockPCA.fit
+    done, fit = [], BlockPCA._fit
 
     def counted(self, *arguments, **options):
         done.append(repr(self))
         return fit(self, *arguments, **options)
 
-    monkeypatch.setattr(BlockPCA, "fit", counted)
+    monkeypatch.setattr(BlockPCA, "_fit", counted)
     return done
 
 

@@ -9,10 +9,10 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from twoscale.cli.terminal import is_quiet, muted
-from twoscale.runtime.progress import Progress
 
 if TYPE_CHECKING:
     from twoscale.cluster import DaskWorkers
+    from twoscale.runtime.progress import Progress
 
 
 @contextmanager
