@@ -305,7 +305,7 @@ def write_images(root: Path, demo: Path) -> None:
     )
     chart = error_time_chart(read_studies(root / "results" / "study").results, places=places)
     save_figure(chart.figure, images / "error_time.png")
-    shutil.copyfile(demo / "figures" / "prediction.png", images / "hero.png")
+    shutil.copyfile(demo / "figures" / "median.png", images / "hero.png")
 
 
 if __name__ == "__main__":

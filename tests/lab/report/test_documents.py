@@ -115,7 +115,7 @@ def test_the_pictures_come_from_the_records_and_a_demo(tmp_path):
     for folder in (images, drawn):
         folder.mkdir(parents=True)
     (tmp_path / "results").symlink_to(ROOT / "results")
-    (drawn / "prediction.png").write_bytes(b"a prediction")
+    (drawn / "median.png").write_bytes(b"a prediction")
     write_images(tmp_path, tmp_path / "demo")
     assert (images / "hero.png").read_bytes() == b"a prediction"
     assert (images / "error_time.png").read_bytes()[:4] == b"\x89PNG"
