@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -155,8 +156,9 @@ def warm_up() -> None:
     import yaml  # noqa: F401
     import zarr  # noqa: F401
 
-    import twoscale_lab.cli.study_display
-    import twoscale_lab.report.study_page  # noqa: F401
+    if find_spec("twoscale_lab"):
+        import twoscale_lab.cli.study_display
+        import twoscale_lab.report.study_page  # noqa: F401
     from twoscale.cli.app import app
     from twoscale.errors import TwoscaleError
 

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import types
+from importlib.util import find_spec
 
 import pytest
 import yaml
@@ -54,7 +55,15 @@ def test_few_blocks_are_not_run():
     assert sum(title in NOT_RUN for title in titles) <= 3
 
 
-@pytest.mark.parametrize("page", [README, *PAGES], ids=name)
+LAB = ("benchmarks", "performance", "reproduce", "studies")
+"""Pages of the lab, which need not be installed."""
+
+WITHOUT_LAB = [README, *PAGES]
+if not find_spec("twoscale_lab"):
+    WITHOUT_LAB = [page for page in WITHOUT_LAB if page.stem not in (*LAB, "README")]
+
+
+@pytest.mark.parametrize("page", WITHOUT_LAB, ids=name)
 def test_the_commands_are_known(page):
     makefile = text_of(ROOT / "Makefile")
     for line in commands(text_of(page)):
@@ -70,7 +79,6 @@ def test_the_commands_are_known(page):
         "twoscale fti d --out r",
         "twoscale fit d --out r --colour red",
         "twoscale fit d",
-        "twoscale study runs headline --out s",
         "twoscale evaluate a b",
     ],
 )
@@ -108,7 +116,7 @@ def named_paths(text):
     ]
 
 
-@pytest.mark.parametrize("page", [README, *PAGES], ids=name)
+@pytest.mark.parametrize("page", WITHOUT_LAB, ids=name)
 def test_the_paths_exist(page):
     missing = [
         path

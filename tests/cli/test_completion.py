@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -28,10 +29,13 @@ OFFERED = {
     "twoscale fit d --set epo": ["epochs="],
     "twoscale generate po": ["poisson"],
     "twoscale finetune r --objective A": ["A1", "A2", "A3", "A4", "A5"],
-    "twoscale study ru": ["run"],
-    "twoscale study run head": ["headline"],
-    "twoscale bench inf": ["inference"],
 }
+if find_spec("twoscale_lab"):
+    OFFERED |= {
+        "twoscale study ru": ["run"],
+        "twoscale study run head": ["headline"],
+        "twoscale bench inf": ["inference"],
+    }
 
 
 @pytest.fixture(scope="module")

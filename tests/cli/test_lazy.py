@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -24,8 +25,10 @@ for arguments in {arguments!r}:
 
 COMMANDS = [
     *("demo", "generate", "import", "check", "fit", "finetune", "evaluate", "predict"),
-    *("export", "report", "serve", "bench", "study", "study list", "study run", "study compare"),
+    *("export", "report", "serve"),
 ]
+if find_spec("twoscale_lab"):
+    COMMANDS += ["bench", "study", "study list", "study run", "study compare"]
 
 
 def test_help_and_version_load_nothing_heavy():
